@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layout.h: ONE way to spread a job over a cluster. A job allows sets of values; a layout is one point of them.
+#ifndef PIPESCHED_LAYOUT_H
+#define PIPESCHED_LAYOUT_H
+
+#include <stdint.h>
+
+#include "pipesched/schedule.h"
+
+typedef enum ps_recompute { PS_RECOMPUTE_NONE, PS_RECOMPUTE_FULL, PS_RECOMPUTES } ps_recompute;
+const char *ps_recompute_name(ps_recompute recompute); // "none", "full"
+
+typedef struct ps_layout {
+    int32_t dp;               // data parallel replicas
+    int32_t tp;               // tensor parallel ranks
+    int32_t pp;               // pipeline ranks
+    int32_t vp;               // virtual stages (chunks) a pipeline rank
+    int32_t cp;               // context parallel ranks
+    int32_t ep;               // expert parallel ranks
+    int32_t micro_batch_size; // sequences
+    int32_t num_microbatches; // a replica and iteration: global batch / (dp * micro_batch_size)
+    ps_schedule_kind schedule;
+    ps_recompute recompute;
+    int32_t zero; // ZeRO stage of optimizer state sharding
+} ps_layout;
+
+#endif

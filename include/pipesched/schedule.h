@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// schedule.h: the order of ops on every device, and the named families that make one.
+#ifndef PIPESCHED_SCHEDULE_H
+#define PIPESCHED_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipesched/arena.h"
+#include "pipesched/pipeline.h"
+#include "pipesched/status.h"
+
+typedef struct ps_op {
+    int32_t microbatch;
+    uint16_t stage;
+    uint8_t kind; // ps_op_kind
+} ps_op;
+
+// Every device's ops in the order it runs them; device d owns op[first[d]] up to op[first[d + 1]].
+typedef struct ps_schedule {
+    int32_t num_devices;
+    int32_t *first; // [num_devices + 1]
+    ps_op *op;      // [first[num_devices]]
+} ps_schedule;
+
+typedef enum ps_schedule_kind {
+    PS_SCHEDULE_GPIPE,
+    PS_SCHEDULE_1F1B,
+    PS_SCHEDULE_INTERLEAVED,
+    PS_SCHEDULE_ZB_H1,
+    PS_SCHEDULE_ZB_H2,
+    PS_SCHEDULE_KINDS
+} ps_schedule_kind;
+
+// What a family needs to know of a pipeline to be legal on it.
+typedef struct ps_schedule_shape {
+    int32_t num_devices;
+    int32_t num_stages; // devices * virtual stages a device
+    int32_t num_microbatches;
+} ps_schedule_shape;
+
+// One row of the family table (schedule/schedule_table.c): a new family is one new file and one new row.
+typedef struct ps_schedule_family {
+    ps_schedule_kind kind;
+    const char *name;     // as the user writes it: "1f1b"
+    const char *summary;  // one line for --help
+    bool splits_backward; // uses I and W instead of B
+    bool virtual_stages;  // may put more than one stage on a device
+    // PS_ILLEGAL with the family's own rule, the values and the nearest legal ones.
+    ps_code (*legal)(ps_schedule_shape shape, ps_status *status);
+    // Reads only shape and stage -> device; times do not matter to a named family. O(ops).
+    ps_code (*generate)(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status);
+} ps_schedule_family;
+
+const ps_schedule_family *ps_schedule_family_at(ps_schedule_kind kind);
+const ps_schedule_family *ps_schedule_family_named(const char *name); // NULL: none of that name
+
+// Device of a stage in the loop placement: stage s on device s mod devices (chunk s / devices).
+int32_t ps_schedule_loop_device(ps_schedule_shape shape, int32_t stage);
+
+// Legal, then generated. Sum of ops is below PS_MAX_OPS once ps_pipeline_validate() has passed.
+ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,
+                             ps_status *status);
+
+// What one stage has in flight at the worst moments: `full` micro-batches between F and I or B, and `weight` between I
+// and W at the same time. Memory of a stage is the largest full * held_after_forward + weight *
+// held_after_backward_input over its points; points that another dominates are left out.
+typedef struct ps_depth {
+    int32_t full;
+    int32_t weight;
+} ps_depth;
+
+typedef struct ps_depth_list {
+    int32_t num_stages;
+    int32_t *first; // [num_stages + 1] into point
+    ps_depth *point;
+} ps_depth_list;
+
+// Exact depths per stage of the schedule that `kind` generates for this shape in its own placement. O(ops).
+ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_shape shape, ps_depth_list *out,
+                           ps_status *status);
+
+// Lower bounds on any order of this pipeline's ops on these stages and devices; sources: reference in
+// schedule_bound.c. `fused`: the backward is one op B.
+typedef struct ps_schedule_bound {
+    int64_t makespan_ns;
+    int64_t span_ns;
+    const char *makespan_by; // "load", "chain", "single micro-batch" or "link"
+    const char *span_by;
+} ps_schedule_bound;
+void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out);
+
+// A cell as PyTorch writes it: "0F12". Writes at most 32 bytes.
+int32_t ps_op_format(ps_op op, char text[32]);
+// The reverse; false when the text is no cell. Strict: no blanks, no sign, no leading zeros but "0", nothing after.
+bool ps_op_parse(const char *text, ps_op *out);
+char ps_op_letter(ps_op_kind kind);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check_family.c: a plan that names a schedule runs that schedule, op by op.
+//
+// The definitions (Huang et al. 2019; Narayanan et al. 2021; Qi et al. 2024) as closed forms: which op stands at a
+// place of a rank's list, so that nothing is generated and nothing is kept.
+#include <inttypes.h>
+
+#include "check/check_parts.h"
+
+// One rank of one family. n is the forwards of the rank: micro-batches times chunks.
+typedef struct family_rank {
+    int64_t devices;
+    int64_t chunks;
+    int64_t rank;
+    int64_t n;
+    int64_t warmup;  // forwards before the first backward, beyond the one that precedes it
+    int64_t delayed; // split backwards: W's that wait until the end
+} family_rank;
+
+static family_rank family_of(const ps_layout *layout, int32_t rank)
+{
+    int64_t to_last = layout->pp - 1 - rank;
+    family_rank family = {
+        .devices = layout->pp, .chunks = layout->vp, .rank = rank, .n = (int64_t)layout->num_microbatches * layout->vp};
+    switch (layout->schedule) {
+    case PS_SCHEDULE_INTERLEAVED: family.warmup = 2 * to_last + (layout->vp - 1) * (int64_t)layout->pp; break;
+    case PS_SCHEDULE_ZB_H1: family.warmup = to_last; break;
+    case PS_SCHEDULE_ZB_H2: family.warmup = 2 * to_last; break;
+    case PS_SCHEDULE_1F1B:
+    case PS_SCHEDULE_GPIPE:
+    case PS_SCHEDULE_KINDS: family.warmup = layout->schedule == PS_SCHEDULE_GPIPE ? family.n : to_last; break;
+    }
+    if (family.warmup > family.n)
+        family.warmup = family.n;
+    // W's begin with the round that, counted with the forwards already ahead, is as deep as the first rank's warm-up.
+    family.delayed = (layout->schedule == PS_SCHEDULE_ZB_H2 ? 2 : 1) * ((int64_t)layout->pp - 1) - family.warmup;
+    if (family.delayed > family.n)
+        family.delayed = family.n;
+    return family;
+}
+
+// The k-th forward, or backward, of a rank: chunk by chunk within groups of as many micro-batches as there are devices
+// (Megatron). With one chunk that is micro-batch k.
+static ps_op turn(const family_rank *family, ps_op_kind kind, int64_t k)
+{
+    int64_t per_group = family->devices * family->chunks;
+    int64_t chunk = k % per_group / family->devices;
+    int64_t microbatch = k / per_group * family->devices + k % family->devices;
+    if (kind != PS_OP_FORWARD)
+        chunk = family->chunks - 1 - chunk;
+    return (ps_op){.stage = (uint16_t)(chunk * family->devices + family->rank),
+                   .kind = (uint8_t)kind,
+                   .microbatch = (int32_t)microbatch};
+}
+
+// Warm-up forwards; pairs of forward and backward; the other backwards.
+static ps_op fused_at(const family_rank *family, int64_t place)
+{
+    int64_t pairs = family->n - family->warmup;
+    if (place < family->warmup)
+        return turn(family, PS_OP_FORWARD, place);
+    int64_t after = place - family->warmup;
+    if (after >= 2 * pairs)
+        return turn(family, PS_OP_BACKWARD, after - pairs);
+    return turn(family, after % 2 == 0 ? PS_OP_FORWARD : PS_OP_BACKWARD,
+                after / 2 + (after % 2 == 0 ? family->warmup : 0));
+}
+
+// After the warm-up round k is F if any is left, I of micro-batch k, and from k = delayed on one W; the delayed W's
+// come last. Rounds are therefore of four lengths in at most three stretches.
+static ps_op split_at(const family_rank *family, int64_t place)
+{
+    int64_t k = place - family->warmup; // ops into the rounds
+    int64_t with_forward = family->n - family->warmup;
+    int64_t shorter = with_forward < family->delayed ? with_forward : family->delayed;
+    int64_t longer = with_forward < family->delayed ? family->delayed : with_forward;
+    if (k < 0)
+        return turn(family, PS_OP_FORWARD, place);
+    int64_t round;
+    int64_t within;
+    if (k < 2 * shorter) { // F I
+        round = k / 2;
+        within = k % 2;
+    } else {
+        k -= 2 * shorter;
+        bool both = with_forward > family->delayed; // F I W, else I alone
+        int64_t length = both ? 3 : 1;
+        if (k < length * (longer - shorter)) {
+            round = shorter + k / length;
+            within = both ? k % 3 : 1;
+        } else { // I W
+            k -= length * (longer - shorter);
+            round = longer + k / 2;
+            within = 1 + k % 2;
+        }
+    }
+    if (round >= family->n) // delayed W's
+        return turn(family, PS_OP_BACKWARD_WEIGHT, family->n - family->delayed + (k - 2 * (family->n - longer)));
+    if (within == 0)
+        return turn(family, PS_OP_FORWARD, family->warmup + round);
+    return within == 1 ? turn(family, PS_OP_BACKWARD_INPUT, round)
+                       : turn(family, PS_OP_BACKWARD_WEIGHT, round - family->delayed);
+}
+
+static bool check_legal(ps_check *check)
+{
+    const ps_layout *layout = &check->plan->layout;
+    if (layout->schedule != PS_SCHEDULE_INTERLEAVED) {
+        if (layout->vp == 1)
+            return true;
+        ps_check_find(check, "schedule-chunks", PS_AT("/layout/vp"),
+                      "this schedule puts one stage on a device, plan says %" PRId32, layout->vp);
+        return false;
+    }
+    if (layout->vp >= 2 && layout->num_microbatches % layout->pp == 0)
+        return true;
+    ps_check_find(check, "schedule-chunks", PS_AT("/layout"),
+                  "interleaved needs two chunks a device and whole groups of %" PRId32
+                  " micro-batches, plan has %" PRId32 " and %" PRId32,
+                  layout->pp, layout->vp, layout->num_microbatches);
+    return false;
+}
+
+void ps_check_family(ps_check *check)
+{
+    static const char letter[] = {'F', 'B', 'I', 'W'};
+    const ps_plan *plan = check->plan;
+    if (!check_legal(check))
+        return;
+    bool split = ps_check_is_split(plan->layout.schedule);
+    for (int32_t rank = 0; rank < plan->num_devices; rank++) {
+        family_rank family = family_of(&plan->layout, rank);
+        int32_t first = plan->schedule.first[rank];
+        for (int32_t at = first; at < plan->schedule.first[rank + 1]; at++) {
+            ps_op says = plan->schedule.op[at];
+            ps_op should = split ? split_at(&family, at - first) : fused_at(&family, at - first);
+            if (says.stage == should.stage && says.kind == should.kind && says.microbatch == should.microbatch)
+                continue;
+            ps_check_find(check, "schedule-order", PS_AT_2("/schedule/cells/#/#", rank, at - first),
+                          "plan says %u%c%" PRId32 ", the schedule that it names has %u%c%" PRId32,
+                          (unsigned)says.stage, letter[says.kind], says.microbatch, (unsigned)should.stage,
+                          letter[should.kind], should.microbatch);
+            break; // what follows on this rank is shifted
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check_parts.h: the parts of the checker, one file a subject, in the order in which they run.
+#ifndef PS_CHECK_CHECK_PARTS_H
+#define PS_CHECK_CHECK_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "check/finding.h"
+
+// Counts, indices and sizes that all other parts rely on. False: nothing else can be looked at.
+bool ps_check_shape(ps_check *check);
+
+// No order of these ops on these devices can be as fast as the plan claims.
+void ps_check_below_bound(ps_check *check);
+
+void ps_check_layers(ps_check *check);
+void ps_check_placement(ps_check *check);
+void ps_check_layout(ps_check *check);
+void ps_check_hops(ps_check *check);
+void ps_check_ranks(ps_check *check);
+
+// Backwards of a schedule are all whole (B) or all split (I and W).
+bool ps_check_is_split(ps_schedule_kind kind);
+// Operations of one micro-batch on one stage.
+int32_t ps_check_kinds(ps_schedule_kind kind);
+
+// Where each op of each stage and micro-batch stands: index into schedule.op, or -1. The slot of a kind is its place
+// among the kinds of the schedule: F 0, B or I 1, W 2.
+typedef struct ps_cell_table {
+    int64_t microbatches;
+    int64_t stages;
+    int32_t *at; // [kinds * stages * microbatches]
+} ps_cell_table;
+int32_t *ps_cell_slot(const ps_cell_table *table, ps_op op);
+
+// Every cell once, on its device, nothing else. True when so: then the schedule can be ordered and timed.
+bool ps_check_cells(ps_check *check, ps_cell_table *table);
+// The order that the named family defines.
+void ps_check_family(ps_check *check);
+
+// What the plan's own durations make of its order, per device and altogether.
+typedef struct ps_check_device_times {
+    int64_t first_start_ns;
+    int64_t last_end_ns;
+    int64_t busy_ns;
+    ps_idle idle;
+} ps_check_device_times;
+
+typedef struct ps_check_times {
+    int64_t makespan_ns;
+    int64_t span_ns;
+    int64_t busy_ns;
+    int64_t last_end_ns;
+    ps_check_device_times *device;
+} ps_check_times;
+
+// Time that one op of a kind takes on a stage.
+int64_t ps_check_duration(const ps_plan_stage *stage, ps_op_kind kind);
+// The stage whose op of the same direction must come before, or -1: F waits for the stage before, B and I for the one
+// after, W for none but its own I.
+int32_t ps_check_source(const ps_plan *plan, ps_op op);
+// Each hop once, by its lower stage; NULL entries where the plan lists none.
+typedef struct ps_hop_table {
+    const ps_plan_hop **forward;
+    const ps_plan_hop **backward;
+} ps_hop_table;
+ps_hop_table ps_check_hop_table(ps_check *check);
+
+// False when the order deadlocks (reported).
+bool ps_check_times_compute(ps_check *check, const ps_cell_table *table, ps_check_times *out);
+void ps_check_times_compare(ps_check *check, const ps_check_times *times);
+// `done[device]` ops of each device could run, and no more can.
+void ps_check_deadlock(ps_check *check, const ps_cell_table *table, const int32_t *done);
+
+void ps_check_memory(ps_check *check);      // what does not depend on the order
+void ps_check_activations(ps_check *check); // what does
+void ps_check_prediction(ps_check *check, const ps_check_times *times);
+void ps_check_bounds(ps_check *check);
+
+#endif

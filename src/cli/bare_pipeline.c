@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bare_pipeline.c: a pipeline from the bare numbers of `simulate`.
+#include "cli/bare_pipeline.h"
+
+#include <inttypes.h>
+
+#include "cli/option_value.h"
+#include "pipesched/limits.h"
+
+static ps_code check_backward(const ps_bare_options *bare, const ps_schedule_family *family, ps_status *status)
+{
+    if (family->splits_backward && bare->backward.count > 0) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "%s splits the backward, so --backward does not say enough",
+                family->name);
+        return ps_fail_hint(status, "give --backward-input and --backward-weight");
+    }
+    if (family->splits_backward && bare->backward_weight.count == 0)
+        return ps_fail(status, PS_USAGE, "missing-option", "%s splits the backward and needs --backward-weight",
+                       family->name);
+    if (bare->backward.count == 0 && bare->backward_input.count == 0)
+        return ps_fail(status, PS_USAGE, "missing-option", "simulate needs %s here",
+                       family->splits_backward ? "--backward-input" : "--backward or --backward-input");
+    return PS_OK;
+}
+
+static ps_code check_lists(const ps_bare_options *bare, ps_status *status)
+{
+    int64_t stages = bare->pp * bare->vp;
+    const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit};
+    const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit"};
+    PS_TRY(ps_memory_units_agree(memory, memory_name, 3, status));
+    PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->comm_latency, "--comm-ms", stages - 1, "hop", status));
+    PS_TRY(ps_numbers_expect(&bare->comm_occupy, "--comm-occupy-ms", stages - 1, "hop", status));
+    PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, "virtual stage", status));
+    return ps_numbers_expect(&bare->memory_limit, memory_name[2], bare->pp, "rank", status);
+}
+
+static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t device)
+{
+    int64_t input_ns = ps_number_at(&bare->backward_input, stage);
+    int64_t weight_ns = ps_number_at(&bare->backward_weight, stage);
+    return (ps_stage){
+        .device = device,
+        .duration_ns = {[PS_OP_FORWARD] = ps_number_at(&bare->forward, stage),
+                        [PS_OP_BACKWARD] =
+                            bare->backward.count > 0 ? ps_number_at(&bare->backward, stage) : input_ns + weight_ns,
+                        [PS_OP_BACKWARD_INPUT] = input_ns,
+                        [PS_OP_BACKWARD_WEIGHT] = weight_ns},
+        .held_after_forward = ps_number_at(&bare->activation, stage),
+        .held_after_backward_input = ps_number_at(&bare->held_after_backward_input, stage),
+    };
+}
+
+ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                         ps_pipeline *out, ps_status *status)
+{
+    PS_TRY(check_backward(bare, family, status));
+    if (bare->pp * bare->vp > PS_MAX_STAGES)
+        return ps_fail(status, PS_USAGE, "too-many-stages",
+                       "%" PRId64 " ranks of %" PRId64 " virtual stages are %" PRId64 " stages, at most %d", bare->pp,
+                       bare->vp, bare->pp * bare->vp, (int)PS_MAX_STAGES);
+    PS_TRY(check_lists(bare, status));
+
+    ps_schedule_shape shape = {.num_devices = (int32_t)bare->pp,
+                               .num_stages = (int32_t)(bare->pp * bare->vp),
+                               .num_microbatches = (int32_t)bare->num_microbatches};
+    PS_TRY(family->legal(shape, status));
+    *out = (ps_pipeline){.num_stages = shape.num_stages,
+                         .num_devices = shape.num_devices,
+                         .num_microbatches = shape.num_microbatches,
+                         .stage = ps_new(arena, ps_stage, shape.num_stages),
+                         .forward_hop = ps_new(arena, ps_hop, shape.num_stages),
+                         .backward_hop = ps_new(arena, ps_hop, shape.num_stages),
+                         .device = ps_new(arena, ps_device, shape.num_devices)};
+    for (int32_t stage = 0; stage < shape.num_stages; stage++)
+        out->stage[stage] = bare_stage(bare, stage, ps_schedule_loop_device(shape, stage));
+    for (int32_t hop = 0; hop + 1 < shape.num_stages; hop++) {
+        if (out->stage[hop].device == out->stage[hop + 1].device)
+            continue; // nothing is sent
+        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop),
+                                         .latency_ns = ps_number_at(&bare->comm_latency, hop)};
+        out->backward_hop[hop] = out->forward_hop[hop];
+    }
+    for (int32_t device = 0; device < shape.num_devices; device++)
+        out->device[device].memory_limit =
+            bare->memory_limit.count > 0 ? ps_number_at(&bare->memory_limit, device) : INT64_MAX;
+    ps_pipeline_assign_lanes(arena, out);
+    return ps_pipeline_validate(out, status);
+}

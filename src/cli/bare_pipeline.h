@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bare_pipeline.h: a pipeline from the bare numbers of `simulate`.
+#ifndef PS_CLI_BARE_PIPELINE_H
+#define PS_CLI_BARE_PIPELINE_H
+
+#include "cli/options.h"
+#include "pipesched/pipeline.h"
+#include "pipesched/schedule.h"
+
+typedef struct ps_bare_options {
+    int32_t schedule;
+    int64_t pp;
+    int64_t vp;
+    int64_t num_microbatches;
+    ps_number_list forward; // times in ns, one or one a virtual stage
+    ps_number_list backward_input;
+    ps_number_list backward_weight;
+    ps_number_list backward;
+    ps_number_list comm_latency; // one or one a hop
+    ps_number_list comm_occupy;
+    ps_number_list activation; // memory, one or one a virtual stage
+    ps_number_list held_after_backward_input;
+    ps_number_list memory_limit; // one or one a rank
+} ps_bare_options;
+
+// Stages in the loop placement, validated. PS_USAGE with rules missing-option, conflicting-options, list-length,
+// mixed-units, too-many-stages; PS_BAD_INPUT as ps_pipeline_validate().
+ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                         ps_pipeline *out, ps_status *status);
+
+#endif

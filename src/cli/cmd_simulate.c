@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cmd_simulate.c: replay a plan, or generate and replay a named schedule from bare numbers, as papers' tables give
+// them. One bare unit of time is a millisecond; memory may be in any unit as long as all of it is.
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/bare_pipeline.h"
+#include "cli/command.h"
+#include "cli/load.h"
+#include "cli/option_value.h"
+#include "pipesched/limits.h"
+#include "pipesched/plan.h"
+#include "pipesched/schedule.h"
+#include "pipesched/timeline.h"
+#include "report/gantt.h"
+#include "report/simulation.h"
+
+static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", NULL};
+static const char *const objectives[] = {"makespan", "span", NULL};
+
+typedef struct simulate_options {
+    ps_common_options common;
+    ps_bare_options bare;
+    int32_t objective;
+    bool draw;
+} simulate_options;
+
+#define AT(kind, field, option, values, text)                                                                          \
+    PS_OPTION_AT(kind, simulate_options, bare.field, option, values, NULL, text)
+
+static const ps_option bare_rows[] = {
+    PS_OPTION_CHOICE_AT(simulate_options, bare.schedule, "schedule", schedules, NULL, "order of the ops; required"),
+    PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
+    PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1", "virtual stages a rank"),
+    PS_OPTION_INT_AT(simulate_options, bare.num_microbatches, "num-microbatches", 1, PS_MAX_MICROBATCHES, NULL,
+                     "micro-batches; required"),
+    AT(TIMES, forward, "forward", "TIMES", "of a micro-batch's F on a virtual stage; required"),
+    AT(TIMES, backward_input, "backward-input", "TIMES", "of I, the gradient of the input"),
+    AT(TIMES, backward_weight, "backward-weight", "TIMES",
+       "of W, the gradient of the weights; whole backwards take I + W"),
+    AT(TIMES, backward, "backward", "TIMES", "of B, the whole backward, for schedules that do not split it"),
+    AT(TIMES, comm_latency, "comm-ms", "TIMES", "latency of a hop between ranks: transfers do not delay each other"),
+    AT(TIMES, comm_occupy, "comm-occupy-ms", "TIMES", "time that a transfer occupies its link: later ones queue"),
+    AT(MEMORY, activation, "activation", "SIZES",
+       "held from F to the end of I or B by a micro-batch on a virtual stage"),
+    AT(MEMORY, held_after_backward_input, "held-after-backward-input", "SIZES", "what is left of it from I to W"),
+    AT(MEMORY, memory_limit, "memory-limit", "SIZES", "of a rank; exceeded: exit status 1"),
+};
+
+static const ps_option own_rows[] = {
+    PS_OPTION_CHOICE_AT(simulate_options, objective, "objective", objectives, "makespan",
+                        "what bound and gap are about: first start to last end of all, or of each rank by itself"),
+    PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
+};
+
+static const ps_option_group bare_group = {
+    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas)", bare_rows,
+    PS_OPTION_COUNT(bare_rows)};
+static const ps_option_group own_group = {"Simulation options", own_rows, PS_OPTION_COUNT(own_rows)};
+static const ps_option_group *const groups[] = {&bare_group, &own_group, &ps_common_option_group, NULL};
+
+static bool is_split(const ps_schedule *schedule)
+{
+    for (int32_t op = 0; op < schedule->first[schedule->num_devices]; op++)
+        if (schedule->op[op].kind == PS_OP_BACKWARD_INPUT)
+            return true;
+    return false;
+}
+
+static double gap_of(int64_t value, int64_t bound)
+{
+    if (value == bound)
+        return 0;
+    return bound > 0 ? (double)(value - bound) / (double)bound : 1;
+}
+
+// Time it, compare with the bound, and write what was asked for.
+static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    const ps_pipeline *pipeline = simulation->pipeline;
+    ps_timeline timeline;
+    PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, &timeline, status));
+
+    ps_schedule_bound bound;
+    ps_schedule_bound_compute(pipeline, !is_split(simulation->schedule), &bound);
+    bool of_span = strcmp(objectives[options->objective], "span") == 0;
+    int64_t value = of_span ? timeline.span_ns : timeline.makespan_ns;
+    simulation->timeline = &timeline;
+    simulation->objective = objectives[options->objective];
+    simulation->bubble = ps_timeline_bubble(&timeline);
+    simulation->span_bubble = ps_timeline_span_bubble(&timeline);
+    simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
+    simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
+    simulation->gap = gap_of(value, simulation->bound_ns);
+    simulation->proved = value == simulation->bound_ns;
+
+    ps_status misfit = {0};
+    if (ps_timeline_fits(pipeline, &timeline, &misfit) != PS_OK) {
+        simulation->misfit = &misfit;
+        run->verdict = PS_INFEASIBLE;
+    }
+    if (run->common->json)
+        return ps_simulation_json(run->out, simulation, status);
+    ps_simulation_text(run->out, run->arena, simulation);
+    if (options->draw) {
+        fputc('\n', run->out);
+        ps_report_gantt(run->out, pipeline, simulation->schedule, &timeline, &run->style);
+    }
+    return PS_OK;
+}
+
+static ps_code simulate_plan(ps_run *run, ps_status *status)
+{
+    for (int32_t row = 0; row < bare_group.count; row++) {
+        if (!ps_option_given(&run->parsed, bare_rows[row].name))
+            continue;
+        ps_fail(status, PS_USAGE, "conflicting-options", "--%s is for bare numbers and does not go with a plan",
+                bare_rows[row].name);
+        return ps_fail_hint(status, "a plan carries its own figures; leave out either");
+    }
+    ps_plan plan;
+    PS_TRY(ps_load_plan(run, run->parsed.operand[0], &plan, status));
+    if (!plan.feasible)
+        return ps_fail(status, PS_INFEASIBLE, "plan-infeasible",
+                       "the plan says that nothing fits: there is no schedule");
+    ps_pipeline pipeline;
+    PS_TRY(ps_plan_pipeline(run->arena, &plan, &pipeline, status));
+    PS_TRY(ps_pipeline_validate(&pipeline, status));
+    ps_simulation simulation = {
+        .name = ps_schedule_family_at(plan.layout.schedule)->name,
+        .virtual_stages = plan.layout.vp,
+        .pipeline = &pipeline,
+        .schedule = &plan.schedule,
+        .in_bytes = true,
+    };
+    return replay(run, &simulation, status);
+}
+
+static ps_code simulate_bare(ps_run *run, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    static const char *const required[] = {"schedule", "pp", "num-microbatches", "forward"};
+    for (size_t index = 0; index < sizeof required / sizeof *required; index++)
+        PS_TRY(ps_run_require(run, required[index], status));
+    PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
+    PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
+
+    const ps_schedule_family *family = ps_schedule_family_named(schedules[options->bare.schedule]);
+    ps_pipeline pipeline;
+    ps_schedule schedule;
+    PS_TRY(ps_bare_pipeline(run->arena, &options->bare, family, &pipeline, status));
+    PS_TRY(ps_schedule_generate(run->arena, family->kind, &pipeline, &schedule, status));
+    ps_simulation simulation = {
+        .name = family->name,
+        .virtual_stages = (int32_t)options->bare.vp,
+        .pipeline = &pipeline,
+        .schedule = &schedule,
+        .in_bytes = options->bare.activation.with_unit || options->bare.memory_limit.with_unit,
+    };
+    return replay(run, &simulation, status);
+}
+
+static ps_code run_simulate(ps_run *run, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    if (options->draw)
+        PS_TRY(ps_run_exclude(run, "draw", "json", status));
+    return run->parsed.num_operands > 0 ? simulate_plan(run, status) : simulate_bare(run, status);
+}
+
+const ps_command ps_command_simulate = {
+    .name = "simulate",
+    .operands = "[PLAN]",
+    .summary = "replay a plan or a schedule: time, memory, bubbles",
+    .about =
+        "Replays the schedule of a plan, or generates a named schedule from bare numbers and replays it, without a "
+        "model or a cluster. Prints the makespan, the span that zero-bubble papers report, a lower bound on any "
+        "order of the same ops, and time and memory of every rank. Bare times are milliseconds; memory without a "
+        "unit is in a unit of your own.",
+    .examples = "pipesched simulate plan.json --draw\n"
+                "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 --draw\n"
+                "pipesched simulate --schedule zb-h2 --pp 8 --num-microbatches 24 --forward 18.522 \\\n"
+                "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json",
+    .max_operands = 1,
+    .groups = groups,
+    .options_size = sizeof(simulate_options),
+    .run = run_simulate,
+};

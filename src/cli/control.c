@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// control.c: the clock, the interrupt and the progress line, which the library has none of.
+#include "cli/control.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+// The one piece of state that outlives a call: a handler has no context.
+static volatile sig_atomic_t caught_signal;
+
+static void catch_signal(int number)
+{
+    caught_signal = number;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static ps_code should_stop(void *context)
+{
+    const ps_cli_control *control = context;
+    if (caught_signal != 0)
+        return PS_STOPPED;
+    return ps_cli_control_is_late(control) ? PS_TIME_LIMIT : PS_OK;
+}
+
+bool ps_cli_control_is_late(const ps_cli_control *control)
+{
+    return control->is_limited && now_ns() >= control->deadline_ns;
+}
+
+static void show_progress(void *context, const char *what, int64_t done, int64_t total)
+{
+    enum { INTERVAL_NS = 100000000 };
+    ps_cli_control *control = context;
+    int64_t now = now_ns();
+    if (now < control->next_progress_ns)
+        return;
+    control->next_progress_ns = now + INTERVAL_NS;
+    control->progress_shown = true;
+    if (total > 0)
+        fprintf(stderr, "\r\033[K%" PRId64 " of %" PRId64 " %s", done, total, what);
+    else
+        fprintf(stderr, "\r\033[K%" PRId64 " %s", done, what);
+}
+
+void ps_cli_control_start(ps_cli_control *control, int64_t time_limit_ns, bool shows_progress)
+{
+    // SA_RESETHAND: a second interrupt acts at once, should the work not look in time.
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = catch_signal;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+
+    *control = (ps_cli_control){
+        .control = {.should_stop = should_stop, .progress = shows_progress ? show_progress : NULL, .context = control},
+        .is_limited = time_limit_ns >= 0,
+    };
+    int64_t now = now_ns();
+    if (control->is_limited)
+        control->deadline_ns = time_limit_ns < INT64_MAX - now ? now + time_limit_ns : INT64_MAX;
+}
+
+void ps_cli_control_end(ps_cli_control *control)
+{
+    if (control->progress_shown)
+        fputs("\r\033[K", stderr);
+    control->progress_shown = false;
+}
+
+bool ps_cli_interrupted(void)
+{
+    return caught_signal != 0;
+}
+
+void ps_cli_reraise(void)
+{
+    if (caught_signal == 0)
+        return;
+    signal(caught_signal, SIG_DFL);
+    raise(caught_signal);
+}

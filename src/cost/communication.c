@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// communication.c: links and collectives by latency and bandwidth.
+//
+// Ranks are numbered tp fastest, then dp, then pp, so a group of collectives is `ranks` GPUs that stand `stride` apart.
+// Inside a fast domain rings run at the fabric's reached bandwidth; across domains a collective is hierarchical: the
+// members of a domain first reduce among themselves, then each drives its own share of the NICs (costmodel: NCCL's
+// hierarchy; Thakur et al. 2005 for the ring and tree bounds).
+#include "cost/communication.h"
+
+#include "cost/constants.h"
+#include "pipesched/limits.h"
+
+int64_t ps_ns_clamped(double seconds)
+{
+    double nanoseconds = seconds * 1e9 + 0.5;
+    return nanoseconds < (double)PS_MAX_TIME_NS ? (int64_t)nanoseconds : PS_MAX_TIME_NS;
+}
+
+static double reached_bytes_per_s(const ps_link *link)
+{
+    double share = link->efficiency.value > 0 ? link->efficiency.value : 1;
+    return link->bytes_per_s.value > 0 ? link->bytes_per_s.value * share : PS_COST_LINK_BYTES_PER_S;
+}
+
+// Blocks of `span` consecutive ranks over groups of `size` GPUs: does any block cross a border?
+static bool spans_cross(const ps_group *group, int64_t span, int64_t size)
+{
+    int64_t gpus = (int64_t)group->nodes * group->gpus_per_node;
+    return gpus > size && (span > size || size % span != 0);
+}
+
+static double oversubscription_of_span(const ps_group *group, int64_t span)
+{
+    double worst = 1;
+    for (int32_t i = 0; i < group->num_levels; i++) {
+        const ps_level *level = &group->level[i];
+        int64_t size = (int64_t)level->nodes * group->gpus_per_node;
+        if (size > 0 && spans_cross(group, span, size) && level->oversubscription > worst)
+            worst = level->oversubscription;
+    }
+    return worst;
+}
+
+// How the members of a collective stand: `local` in each of `domains` fast domains.
+typedef struct spread {
+    double local;
+    int64_t domains;
+    double intra_bytes_per_s;
+    double inter_bytes_per_s;
+} spread;
+
+static spread spread_of(const ps_group *group, int64_t ranks, int64_t stride)
+{
+    int64_t domain = ps_group_domain_gpus(group);
+    int64_t span = ranks * stride;
+    int64_t local = ranks;
+
+    if (span > domain)
+        local = domain / stride > 1 ? domain / stride : 1;
+    else if (spans_cross(group, span, domain))
+        local = (ranks + 1) / 2; // a block that does not divide the domain stands astride two of them
+    if (local > ranks)
+        local = ranks;
+    return (spread){
+        .local = (double)local,
+        .domains = (ranks + local - 1) / local,
+        .intra_bytes_per_s = reached_bytes_per_s(&group->intra),
+        .inter_bytes_per_s = reached_bytes_per_s(&group->inter) / oversubscription_of_span(group, span),
+    };
+}
+
+// Depth of a binary tree over n members.
+static double tree_depth(int64_t n)
+{
+    double depth = 0;
+    while (n > 1) {
+        n = (n + 1) / 2;
+        depth++;
+    }
+    return depth;
+}
+
+static double largest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double local_all_reduce(spread s, double bytes)
+{
+    double others = s.local - 1;
+    double latency = PS_COST_ALL_REDUCE_BASE_SECONDS + PS_COST_ALL_REDUCE_STEP_SECONDS * others;
+    double least = PS_COST_ALL_REDUCE_FLOOR_BASE_SECONDS + PS_COST_ALL_REDUCE_FLOOR_STEP_SECONDS * others;
+    return largest(least, latency + 2 * others / s.local * bytes / s.intra_bytes_per_s);
+}
+
+static double local_reduce_scatter(spread s, double bytes)
+{
+    double others = s.local - 1;
+    if (others <= 0)
+        return 0;
+    return PS_COST_SCATTER_BASE_SECONDS + PS_COST_SCATTER_STEP_SECONDS * others +
+           others / s.local * bytes / s.intra_bytes_per_s;
+}
+
+// Between domains: `rounds` 1 for a reduce-scatter, 2 for an all-reduce, of each member's share of the tensor.
+static double across(const ps_group *group, spread s, double rounds, double bytes)
+{
+    double domains = (double)s.domains;
+    double wire = rounds * (domains - 1) / domains * bytes / s.local;
+    return rounds * tree_depth(s.domains) * group->inter.latency_seconds.value + wire / s.inter_bytes_per_s;
+}
+
+double ps_all_reduce_seconds(const ps_group *group, int64_t ranks, int64_t stride, double bytes)
+{
+    if (ranks <= 1 || bytes <= 0)
+        return 0;
+    spread s = spread_of(group, ranks, stride);
+    if (s.domains == 1)
+        return local_all_reduce(s, bytes);
+    return 2 * local_reduce_scatter(s, bytes) + across(group, s, 2, bytes);
+}
+
+double ps_reduce_scatter_seconds(const ps_group *group, int64_t ranks, int64_t stride, double bytes)
+{
+    if (ranks <= 1 || bytes <= 0)
+        return 0;
+    spread s = spread_of(group, ranks, stride);
+    double local = local_reduce_scatter(s, bytes);
+    return s.domains == 1 ? local : local + across(group, s, 1, bytes);
+}
+
+static double exposed_share(const ps_rank_view *view)
+{
+    return view->job->overlap_tp ? 1 - PS_COST_TP_HIDDEN_SHARE : 1;
+}
+
+double ps_tp_half_exchange_seconds(const ps_rank_view *view, double bytes)
+{
+    if (!view->job->sequence_parallel)
+        return 0;
+    return ps_reduce_scatter_seconds(view->group, view->layout->tp, 1, bytes) * exposed_share(view);
+}
+
+double ps_tp_exchange_seconds(const ps_rank_view *view, double bytes)
+{
+    if (view->job->sequence_parallel)
+        return 2 * ps_tp_half_exchange_seconds(view, bytes);
+    return ps_all_reduce_seconds(view->group, view->layout->tp, 1, bytes) * exposed_share(view);
+}
+
+int64_t ps_cost_all_reduce_ns(const ps_group *group, int64_t ranks, int64_t stride, int64_t bytes)
+{
+    return ps_ns_clamped(ps_all_reduce_seconds(group, ranks, stride, (double)bytes));
+}
+
+int64_t ps_cost_reduce_scatter_ns(const ps_group *group, int64_t ranks, int64_t stride, int64_t bytes)
+{
+    return ps_ns_clamped(ps_reduce_scatter_seconds(group, ranks, stride, (double)bytes));
+}
+
+static ps_cost_link link_of(const ps_link *link, double oversubscription)
+{
+    return (ps_cost_link){.name = link->name,
+                          .latency_ns = ps_ns_clamped(link->latency_seconds.value),
+                          .bytes_per_s = reached_bytes_per_s(link) / oversubscription};
+}
+
+ps_cost_link ps_cost_intra_link(const ps_group *group)
+{
+    return link_of(&group->intra, 1);
+}
+
+ps_cost_link ps_cost_inter_link(const ps_group *group)
+{
+    return link_of(&group->inter, 1);
+}
+
+// Ranks first + r and first + distance + r, r below count: is any pair in different groups of `size` GPUs?
+static bool pairs_cross(int64_t first, int64_t distance, int64_t count, int64_t size)
+{
+    return distance >= size || first % size + count > size - distance;
+}
+
+ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layout, int32_t pp_rank_a, int32_t pp_rank_b)
+{
+    int64_t block = (int64_t)layout->tp * layout->cp * layout->dp; // consecutive ranks of one pipeline rank
+    int64_t low = pp_rank_a < pp_rank_b ? pp_rank_a : pp_rank_b;
+    int64_t high = pp_rank_a < pp_rank_b ? pp_rank_b : pp_rank_a;
+    int64_t distance = (high - low) * block;
+    double worst = 1;
+
+    if (!pairs_cross(low * block, distance, block, ps_group_domain_gpus(group)))
+        return link_of(&group->intra, 1);
+    for (int32_t i = 0; i < group->num_levels; i++) {
+        const ps_level *level = &group->level[i];
+        int64_t size = (int64_t)level->nodes * group->gpus_per_node;
+        if (size > 0 && pairs_cross(low * block, distance, block, size) && level->oversubscription > worst)
+            worst = level->oversubscription;
+    }
+    return link_of(&group->inter, worst);
+}
+
+int64_t ps_cost_transfer_ns(ps_cost_link link, int64_t bytes)
+{
+    return bytes > 0 ? ps_ns_clamped((double)bytes / link.bytes_per_s) : 0;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layer_terms.c: times, memory and state of one layer, in the order in which `explain` shows them.
+#include "cost/layer_terms.h"
+
+#include <stddef.h>
+
+#include "base/number.h"
+#include "cost/communication.h"
+#include "cost/compute.h"
+#include "cost/measurements.h"
+#include "cost/memory.h"
+#include "pipesched/limits.h"
+
+// Figures in a layer are those of one micro-batch of one sequence on one GPU; without an architecture they are all
+// there is, and layout_rules.c has refused other layouts.
+static bool given_figures_hold(const ps_rank_view *view, const ps_layer *layer)
+{
+    return !layer->block || (view->layout->tp == 1 && view->layout->micro_batch_size == 1);
+}
+
+static void add_given_ns(ps_ledger *ledger, ps_quantity quantity, int64_t ns)
+{
+    if (ns > 0)
+        ps_ledger_add(ledger, quantity, "given", (double)ns * 1e-9);
+}
+
+static ps_code add_times(const ps_rank_view *view, const ps_model *model, const ps_layer *layer, ps_ledger *ledger,
+                         ps_time_source *source, ps_status *status)
+{
+    if (layer->forward_ns >= 0 && given_figures_hold(view, layer)) {
+        *source = PS_TIMES_GIVEN;
+        add_given_ns(ledger, PS_QUANTITY_FORWARD, layer->forward_ns);
+        add_given_ns(ledger, PS_QUANTITY_BACKWARD_INPUT, layer->backward_input_ns);
+        add_given_ns(ledger, PS_QUANTITY_BACKWARD_WEIGHT, layer->backward_weight_ns);
+        return PS_OK;
+    }
+    ps_measured_times measured;
+    PS_TRY(ps_measured_times_find(view, model, layer, &measured, status));
+    if (measured.found) {
+        *source = PS_TIMES_MEASURED;
+        ps_ledger_add(ledger, PS_QUANTITY_FORWARD, measured.how, measured.forward_seconds);
+        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_INPUT, measured.how, measured.backward_input_seconds);
+        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_WEIGHT, measured.how, measured.backward_weight_seconds);
+        return PS_OK;
+    }
+    *source = PS_TIMES_PREDICTED;
+    PS_TRY(ps_rank_view_check_gpu(view, status));
+    ps_layer_compute_terms(view, layer, ledger);
+    return PS_OK;
+}
+
+// ZeRO-3 gathers a layer's weights before each pass and scatters its gradients after; what the pass does not hide is
+// added, which makes each pass max(compute, communication).
+static void add_zero3_exposed(const ps_rank_view *view, double parameters, ps_ledger *ledger)
+{
+    const ps_layout *layout = view->layout;
+    int64_t ranks = (int64_t)layout->dp * layout->cp;
+
+    if (layout->zero < 3 || ranks == 1)
+        return;
+    double gather = ps_reduce_scatter_seconds(view->group, ranks, layout->tp, view->element_bytes * parameters);
+    double scatter =
+        ps_reduce_scatter_seconds(view->group, ranks, layout->tp, (double)view->job->gradient_bytes * parameters);
+    static const char formula[] = "ZeRO-3: gather of w*P or scatter of gradients beyond the pass that hides it";
+    const double *sum = ledger->sum;
+
+    if (gather > sum[PS_QUANTITY_FORWARD])
+        ps_ledger_add(ledger, PS_QUANTITY_FORWARD, formula, gather - sum[PS_QUANTITY_FORWARD]);
+    if (gather > sum[PS_QUANTITY_BACKWARD_INPUT])
+        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_INPUT, formula, gather - sum[PS_QUANTITY_BACKWARD_INPUT]);
+    if (scatter > sum[PS_QUANTITY_BACKWARD_WEIGHT])
+        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_WEIGHT, formula, scatter - sum[PS_QUANTITY_BACKWARD_WEIGHT]);
+}
+
+// A layer without architecture recomputes from its input, which is the output of the layer before, where that is
+// known and smaller than what the layer holds.
+static void add_timed_recompute(const ps_model *model, int32_t index, ps_ledger *ledger)
+{
+    const ps_layer *layer = &model->layer[index];
+    int64_t held = layer->held_after_forward_bytes > 0 ? layer->held_after_forward_bytes : 0;
+    int64_t input = index > 0 ? model->layer[index - 1].output_bytes : 0;
+
+    if (input <= 0 || input >= held) {
+        ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "given", (double)held);
+        return;
+    }
+    ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again", ledger->sum[PS_QUANTITY_FORWARD]);
+    ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "input: output of the layer before", (double)input);
+    ps_ledger_add(ledger, PS_QUANTITY_TRANSIENT, "what one recomputed layer holds, given", (double)held);
+}
+
+static int64_t given_or_none(int64_t figure)
+{
+    return figure > 0 ? figure : 0;
+}
+
+static void add_timed_memory(const ps_rank_view *view, const ps_model *model, int32_t index, ps_ledger *ledger)
+{
+    const ps_layer *layer = &model->layer[index];
+
+    if (view->layout->recompute == PS_RECOMPUTE_FULL)
+        add_timed_recompute(model, index, ledger);
+    else
+        ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "given",
+                      (double)given_or_none(layer->held_after_forward_bytes));
+    ps_ledger_add(ledger, PS_QUANTITY_HELD_BACKWARD_INPUT, "given",
+                  (double)given_or_none(layer->held_after_backward_input_bytes));
+    ps_ledger_add(ledger, PS_QUANTITY_TRANSIENT, "given", (double)given_or_none(layer->transient_bytes));
+    ps_ledger_add(ledger, PS_QUANTITY_OUTPUT, "given", (double)given_or_none(layer->output_bytes));
+}
+
+// A figure that the user gives replaces what the architecture predicts.
+static void add_given_bytes(ps_ledger *ledger, ps_quantity quantity, int64_t bytes)
+{
+    if (bytes < 0)
+        return;
+    ps_ledger_add(ledger, quantity, "given", (double)bytes);
+    ledger->closed[quantity] = true;
+}
+
+static void add_memory(const ps_rank_view *view, const ps_model *model, int32_t index, ps_ledger *ledger)
+{
+    const ps_layer *layer = &model->layer[index];
+    bool full = view->layout->recompute == PS_RECOMPUTE_FULL && layer->class_ == PS_LAYER_DECODER;
+
+    if (!layer->block) {
+        add_timed_memory(view, model, index, ledger);
+        return;
+    }
+    if (full)
+        ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again", ledger->sum[PS_QUANTITY_FORWARD]);
+    if (given_figures_hold(view, layer)) {
+        add_given_bytes(ledger, PS_QUANTITY_HELD_FORWARD, full ? PS_NOT_GIVEN : layer->held_after_forward_bytes);
+        add_given_bytes(ledger, PS_QUANTITY_HELD_BACKWARD_INPUT, layer->held_after_backward_input_bytes);
+        add_given_bytes(ledger, PS_QUANTITY_TRANSIENT, full ? PS_NOT_GIVEN : layer->transient_bytes);
+        add_given_bytes(ledger, PS_QUANTITY_OUTPUT, layer->output_bytes);
+    }
+    ps_layer_memory_terms(view, layer, ledger);
+    ledger->closed[PS_QUANTITY_TRANSIENT] = false; // state below may add to it
+}
+
+ps_code ps_layer_terms(const ps_rank_view *view, const ps_model *model, int32_t layer, ps_ledger *ledger,
+                       ps_time_source *source, ps_status *status)
+{
+    const ps_layer *l = &model->layer[layer];
+    double parameters = ps_rank_parameters(view, l);
+
+    ledger->layer = l->name;
+    PS_TRY(add_times(view, model, l, ledger, source, status));
+    add_memory(view, model, layer, ledger);
+    add_zero3_exposed(view, parameters, ledger);
+    ps_layer_state_terms(view, parameters, ledger);
+    ps_ledger_add(ledger, PS_QUANTITY_COPY_PARAMETERS, "elements shared with another layer: P of a copy",
+                  ps_rank_copy_parameters(view, l));
+    return PS_OK;
+}
+
+ps_code ps_layer_cost_of(const ps_ledger *ledger, ps_layer_cost *out, ps_status *status)
+{
+    const double *sum = ledger->sum;
+
+    PS_TRY(ps_ns_from_seconds(sum[PS_QUANTITY_FORWARD], PS_MAX_LAYER_NS, &out->forward_ns, status));
+    PS_TRY(ps_ns_from_seconds(sum[PS_QUANTITY_BACKWARD_INPUT], PS_MAX_LAYER_NS, &out->backward_input_ns, status));
+    PS_TRY(ps_ns_from_seconds(sum[PS_QUANTITY_BACKWARD_WEIGHT], PS_MAX_LAYER_NS, &out->backward_weight_ns, status));
+    PS_TRY(ps_ns_from_seconds(sum[PS_QUANTITY_RECOMPUTE], PS_MAX_LAYER_NS, &out->recompute_ns, status));
+
+    const struct {
+        ps_quantity quantity;
+        int64_t *bytes;
+    } sizes[] = {
+        {PS_QUANTITY_HELD_FORWARD, &out->held_after_forward_bytes},
+        {PS_QUANTITY_HELD_BACKWARD_INPUT, &out->held_after_backward_input_bytes},
+        {PS_QUANTITY_TRANSIENT, &out->transient_bytes},
+        {PS_QUANTITY_OUTPUT, &out->output_bytes},
+        {PS_QUANTITY_PARAMETERS, &out->parameters},
+        {PS_QUANTITY_COPY_PARAMETERS, &out->copy_parameters},
+        {PS_QUANTITY_PARAMETER_BYTES, &out->parameter_bytes},
+        {PS_QUANTITY_GRADIENT_BYTES, &out->gradient_bytes},
+        {PS_QUANTITY_OPTIMIZER_BYTES, &out->optimizer_bytes},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        PS_TRY(ps_bytes_from_double(sum[sizes[i].quantity], PS_MAX_BYTES, sizes[i].bytes, status));
+    return PS_OK;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// job_check.c: rules that tie options together, before any model or cluster is known. What depends on those is left to
+// the planner; what is refused here can never work.
+#include <stdio.h>
+
+#include "pipesched/job.h"
+#include "pipesched/limits.h"
+
+static ps_code check_required(const ps_job *job, ps_status *status)
+{
+    if (job->global_batch_size < 1) {
+        ps_fail(status, PS_USAGE, "missing-option", "--global-batch-size is required");
+        return ps_fail_hint(status, "the number of sequences of one optimizer step, such as --global-batch-size 1024");
+    }
+    if (job->seq_length < 1) {
+        ps_fail(status, PS_USAGE, "missing-option", "--seq-length is required");
+        return ps_fail_hint(status, "the number of tokens of one sequence, such as --seq-length 8192");
+    }
+    return PS_OK;
+}
+
+// Sets as loops: an empty one stands for the single value 1, which every automatic choice includes.
+static int32_t choices(const ps_int_set *set)
+{
+    return set->count > 0 ? set->count : 1;
+}
+
+static int64_t choice(const ps_int_set *set, int32_t index)
+{
+    return set->count > 0 ? set->value[index] : 1;
+}
+
+static bool contains(const ps_int_set *set, int32_t value)
+{
+    for (int32_t index = 0; index < set->count; index++)
+        if (set->value[index] == value)
+            return true;
+    return set->count == 0;
+}
+
+// Every replica runs whole micro-batches: dp * micro-batch size divides the global batch.
+static ps_code check_batch(const ps_job *job, ps_status *status)
+{
+    int64_t batch = job->global_batch_size;
+    for (int32_t index = 0; index < job->micro_batch_size.count; index++)
+        if (job->micro_batch_size.value[index] > batch)
+            return ps_fail(status, PS_USAGE, "micro-batch-too-large",
+                           "a micro-batch of %d sequences is larger than the global batch of %lld",
+                           (int)job->micro_batch_size.value[index], (long long)batch);
+    for (int32_t replica = 0; replica < choices(&job->dp); replica++)
+        for (int32_t size = 0; size < choices(&job->micro_batch_size); size++)
+            if (batch % (choice(&job->dp, replica) * choice(&job->micro_batch_size, size)) == 0)
+                return PS_OK;
+    ps_fail(status, PS_USAGE, "batch-not-divisible",
+            "the global batch of %lld sequences cannot be dealt out: no allowed dp times micro-batch size divides it",
+            (long long)batch);
+    return ps_fail_hint(status, "leave --dp or --micro-batch-size out to let them be chosen");
+}
+
+static ps_code check_stages(const ps_job *job, ps_status *status)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t rank = 0; rank < choices(&job->pp); rank++)
+        for (int32_t chunk = 0; chunk < choices(&job->vp); chunk++) {
+            int64_t stages = choice(&job->pp, rank) * choice(&job->vp, chunk);
+            least = stages < least ? stages : least;
+        }
+    if (least > PS_MAX_STAGES)
+        return ps_fail(status, PS_USAGE, "too-many-stages", "pp times vp is at least %lld, the limit is %d",
+                       (long long)least, (int)PS_MAX_STAGES);
+
+    // Only interleaved puts several stages on a device, and it needs them.
+    if (!contains(&job->schedule, PS_SCHEDULE_INTERLEAVED) && !contains(&job->vp, 1)) {
+        ps_fail(status, PS_USAGE, "vp-needs-interleaved", "no allowed schedule puts %lld stages on a device",
+                (long long)choice(&job->vp, 0));
+        return ps_fail_hint(status, "use --schedule interleaved, or --vp 1");
+    }
+    bool only_interleaved = job->schedule.count == 1 && job->schedule.value[0] == PS_SCHEDULE_INTERLEAVED;
+    if (only_interleaved && job->vp.count == 1 && job->vp.value[0] == 1) {
+        ps_fail(status, PS_USAGE, "interleaved-needs-vp",
+                "interleaved needs at least 2 stages on a device, got --vp 1");
+        return ps_fail_hint(status, "use --vp 2 or --schedule 1f1b");
+    }
+    return PS_OK;
+}
+
+ps_code ps_job_check(const ps_job *job, ps_status *status)
+{
+    PS_TRY(check_required(job, status));
+    PS_TRY(check_batch(job, status));
+    PS_TRY(check_stages(job, status));
+    if (job->memory_limit_bytes > 0 && job->memory_reserve_bytes >= job->memory_limit_bytes)
+        return ps_fail(status, PS_USAGE, "memory-reserve",
+                       "the reserve of %lld bytes leaves nothing of the limit of %lld bytes",
+                       (long long)job->memory_reserve_bytes, (long long)job->memory_limit_bytes);
+    return PS_OK;
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// job_options.c: the options themselves. A new option is one row; a newly supported word gets its value.
+#include "job/job_options.h"
+
+#include "pipesched/limits.h"
+
+enum { NOT_YET = -1 };
+
+static const job_word precisions[] = {{"bf16", PS_PRECISION_BF16},
+                                      {"fp16", PS_PRECISION_FP16},
+                                      {"fp32", PS_PRECISION_FP32},
+                                      {"fp8", NOT_YET},
+                                      {"mxfp8", NOT_YET},
+                                      {"nvfp4", NOT_YET},
+                                      {NULL, 0}};
+static const job_word optimizers[] = {{"adam", PS_OPTIMIZER_ADAM},
+                                      {"adamw", PS_OPTIMIZER_ADAMW},
+                                      {"sgd", PS_OPTIMIZER_SGD},
+                                      {"muon", NOT_YET},
+                                      {NULL, 0}};
+static const job_word state_types[] = {{"fp32", 4}, {"bf16", 2}, {NULL, 0}};
+static const job_word recomputes[] = {
+    {"none", PS_RECOMPUTE_NONE}, {"full", PS_RECOMPUTE_FULL}, {"selective", NOT_YET}, {NULL, 0}};
+static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
+                                     {"1f1b", PS_SCHEDULE_1F1B},
+                                     {"interleaved", PS_SCHEDULE_INTERLEAVED},
+                                     {"zb-h1", PS_SCHEDULE_ZB_H1},
+                                     {"zb-h2", PS_SCHEDULE_ZB_H2},
+                                     {"looped-bfs", NOT_YET},
+                                     {"zb", NOT_YET},
+                                     {"interleaved-zb", NOT_YET},
+                                     {"zb-v", NOT_YET},
+                                     {"v-half", NOT_YET},
+                                     {"v-min", NOT_YET},
+                                     {"dualpipe", NOT_YET},
+                                     {"dualpipev", NOT_YET},
+                                     {NULL, 0}};
+static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};
+static const job_word switches[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
+// One value is supported so far, so there is no field to set.
+static const job_word targets[] = {
+    {"any", 0}, {"megatron", NOT_YET}, {"torchtitan", NOT_YET}, {"deepspeed", NOT_YET}, {NULL, 0}};
+static const job_word objectives[] = {{"time", 0},         {"cost", NOT_YET},   {"energy", NOT_YET},
+                                      {"memory", NOT_YET}, {"pareto", NOT_YET}, {NULL, 0}};
+static const job_word rank_orders[] = {{"tp-cp-ep-dp-pp", 0}, {NULL, 0}};
+
+#define FIELD(name) offsetof(ps_job, name)
+enum { NO_FIELD = 0 };
+
+const job_option ps_job_options[] = {
+    {"global-batch-size", JOB_INT64, FIELD(global_batch_size), 1, PS_MAX_BATCH, NULL, NULL},
+    {"seq-length", JOB_INT64, FIELD(seq_length), 1, PS_MAX_SEQUENCE, NULL, NULL},
+    {"micro-batch-size", JOB_INT_SET, FIELD(micro_batch_size), 1, INT32_MAX, NULL, NULL},
+    {"tp", JOB_INT_SET, FIELD(tp), 1, PS_MAX_GPUS, NULL, NULL},
+    {"pp", JOB_INT_SET, FIELD(pp), 1, PS_MAX_DEVICES, NULL, NULL},
+    {"vp", JOB_INT_SET, FIELD(vp), 1, PS_MAX_STAGES, NULL, NULL},
+    {"dp", JOB_INT_SET, FIELD(dp), 1, PS_MAX_GPUS, NULL, NULL},
+    {"cp", JOB_INT_SET, NO_FIELD, 1, 1, NULL, NULL},
+    {"ep", JOB_INT_SET, NO_FIELD, 1, 1, NULL, NULL},
+    {"etp", JOB_INT_SET, NO_FIELD, 1, 1, NULL, NULL},
+    {"precision", JOB_WORD, FIELD(precision), 0, 0, precisions, NULL},
+    {"optimizer", JOB_WORD, FIELD(optimizer), 0, 0, optimizers, NULL},
+    {"zero", JOB_INT32, FIELD(zero), 0, 3, NULL, NULL},
+    {"grad-dtype", JOB_WORD, FIELD(gradient_bytes), 0, 0, state_types, NULL},
+    {"optimizer-dtype", JOB_WORD, FIELD(optimizer_bytes), 0, 0, state_types, NULL},
+    {"recompute", JOB_WORD_SET, FIELD(recompute), 0, 0, recomputes, NULL},
+    {"attention", JOB_SWITCH, FIELD(flash_attention), 0, 0, attentions, NULL},
+    {"sequence-parallel", JOB_SWITCH, FIELD(sequence_parallel), 0, 0, switches, NULL},
+    {"overlap-grad-sync", JOB_SWITCH, FIELD(overlap_grad_sync), 0, 0, switches, NULL},
+    {"overlap-tp", JOB_SWITCH, FIELD(overlap_tp), 0, 0, switches, NULL},
+    {"schedule", JOB_WORD_SET, FIELD(schedule), 0, 0, schedules, NULL},
+    {"optimizer-barrier", JOB_SWITCH, FIELD(optimizer_barrier), 0, 0, switches, NULL},
+    {"extrapolate", JOB_SWITCH, FIELD(extrapolate), 0, 0, switches, NULL},
+    {"target", JOB_WORD, NO_FIELD, 0, 0, targets, NULL},
+    {"objective", JOB_WORD, NO_FIELD, 0, 0, objectives, NULL},
+    {"memory-reserve", JOB_BYTES, FIELD(memory_reserve_bytes), 0, PS_MAX_BYTES, NULL, NULL},
+    {"memory-limit", JOB_BYTES, FIELD(memory_limit_bytes), 1, PS_MAX_BYTES, NULL, NULL},
+    {"op-overhead", JOB_TIME, FIELD(op_overhead_ns), 0, PS_MAX_LAYER_NS, NULL, NULL},
+    {"rank-order", JOB_WORD, NO_FIELD, 0, 0, rank_orders, NULL},
+    {"effort", JOB_INT32, FIELD(effort), 1, 1000, NULL, NULL},
+    {"threads", JOB_INT32, FIELD(threads), 0, 1024, NULL, NULL},
+    {"calibration", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give measured times in the model's \"measurements\""},
+    {"profile", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give measured times in the model's \"measurements\""},
+    {"time-limit", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give it on the command line: it is no part of what to train"},
+    {"seed", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "leave it out: nothing is drawn at random"},
+};
+const int32_t ps_job_num_options = sizeof ps_job_options / sizeof ps_job_options[0];

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// evaluate.c: partition problem of a candidate, then its cuts one by one through schedule and simulator.
+#include "plan/evaluate.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "pipesched/partition.h"
+#include "plan/layout_bound.h"
+#include "plan/pipeline_build.h"
+#include "plan/rebalance.h"
+
+enum { CUTS_PER_EFFORT = 4 };
+
+static void sum_into(ps_layer_cost *sum, const ps_layer_cost *cost)
+{
+    sum->forward_ns += cost->forward_ns;
+    sum->backward_input_ns += cost->backward_input_ns;
+    sum->backward_weight_ns += cost->backward_weight_ns;
+    sum->recompute_ns += cost->recompute_ns;
+    sum->parameters += cost->parameters;
+    sum->parameter_bytes += cost->parameter_bytes;
+    sum->gradient_bytes += cost->gradient_bytes;
+    sum->optimizer_bytes += cost->optimizer_bytes;
+    sum->copy_parameters += cost->copy_parameters;
+}
+
+// Activations and transients are added up at their largest, which is what a plan promises to have room for.
+static void fill_memory(ps_run *run, const ps_plan_context *context, int32_t device, const ps_layer_cost *sum)
+{
+    const ps_device_timeline *timeline = &run->timeline.device[device];
+    ps_plan_memory *memory = &run->memory[device];
+
+    memory->parameters = sum->parameter_bytes;
+    memory->gradients = sum->gradient_bytes;
+    memory->optimizer = sum->optimizer_bytes;
+    memory->activations_peak = timeline->peak_activation;
+    memory->transient = timeline->peak_transient;
+    memory->reserve = context->job->memory_reserve_bytes;
+    memory->total_peak = memory->parameters + memory->gradients + memory->optimizer + memory->activations_peak +
+                         memory->transient + memory->reserve;
+    memory->capacity = context->capacity_bytes;
+    memory->headroom = memory->capacity - memory->total_peak;
+}
+
+// The iteration ends when the last device has synchronised its gradients, stepped and gathered.
+static void fill_prediction(ps_run *run, const ps_plan_context *context)
+{
+    ps_plan_prediction *prediction = &run->prediction;
+    int64_t last_end = 0;
+    int64_t last_sync = 0;
+
+    for (int32_t device = 0; device < run->timeline.num_devices; device++) {
+        const ps_device_timeline *timeline = &run->timeline.device[device];
+        const ps_iteration_cost *once = &run->once[device];
+        if (timeline->last_end_ns > last_end)
+            last_end = timeline->last_end_ns;
+        if (timeline->last_end_ns + once->grad_sync_exposed_ns > last_sync)
+            last_sync = timeline->last_end_ns + once->grad_sync_exposed_ns;
+        if (once->optimizer_ns > prediction->optimizer_ns)
+            prediction->optimizer_ns = once->optimizer_ns;
+        if (once->param_gather_exposed_ns > prediction->param_gather_exposed_ns)
+            prediction->param_gather_exposed_ns = once->param_gather_exposed_ns;
+    }
+    prediction->makespan_ns = run->timeline.makespan_ns;
+    prediction->span_ns = run->timeline.span_ns;
+    prediction->pipeline_ns = context->job->optimizer_barrier ? prediction->makespan_ns : prediction->span_ns;
+    prediction->grad_sync_exposed_ns = last_sync - last_end;
+    prediction->iteration_ns = prediction->pipeline_ns + prediction->grad_sync_exposed_ns + prediction->optimizer_ns +
+                               prediction->param_gather_exposed_ns;
+}
+
+// A tied weight's gradient is reduced between the rank that owns it and the rank that copies it: the copy's rank pays
+// through its own copy_parameters, this is the other one. -1: nothing is tied, or one rank has both.
+static int32_t tied_owner_device(const ps_model *model, const ps_layout *layout, const int32_t *first_layer)
+{
+    if (layout->pp == 1)
+        return -1;
+    for (int32_t layer = 0; layer < model->num_layers; layer++) {
+        if (model->layer[layer].shared_parameters == 0)
+            continue;
+        int32_t stage = 0;
+        while (first_layer[stage + 1] <= model->layer[layer].shared_with)
+            stage++;
+        return stage % layout->pp;
+    }
+    return -1;
+}
+
+ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                   const int32_t *first_layer, ps_run *out, ps_status *status)
+{
+    const ps_layout *layout = &candidate->layout;
+    int32_t stages = layout->pp * layout->vp;
+
+    *out = (ps_run){.fits = true};
+    ps_pipeline_build(arena, context, candidate, first_layer, &out->pipeline);
+    PS_TRY(ps_pipeline_validate(&out->pipeline, status));
+    PS_TRY(ps_schedule_generate(arena, layout->schedule, &out->pipeline, &out->schedule, status));
+    PS_TRY(ps_simulate(arena, &out->pipeline, &out->schedule, &out->timeline, status));
+
+    out->memory = ps_new(arena, ps_plan_memory, layout->pp);
+    out->once = ps_new(arena, ps_iteration_cost, layout->pp);
+    out->stage = ps_new(arena, ps_layer_cost, stages);
+    for (int32_t stage = 0; stage < stages; stage++)
+        out->stage[stage] = ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1]);
+    int32_t owner = tied_owner_device(context->model, layout, first_layer);
+    int64_t copies = candidate->table->prefix[context->model->num_layers].copy_parameters;
+    for (int32_t device = 0; device < layout->pp; device++) {
+        ps_layer_cost sum = {0};
+        for (int32_t stage = device; stage < stages; stage += layout->pp)
+            sum_into(&sum, &out->stage[stage]);
+        int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns;
+        if (device == owner)
+            sum.copy_parameters = copies;
+        out->once[device] = ps_cost_iteration(context->group, context->job, layout, &sum, window);
+        fill_memory(out, context, device, &sum);
+        out->fits &= out->memory[device].headroom >= 0;
+        if (out->memory[device].headroom < out->memory[out->fullest].headroom)
+            out->fullest = device;
+    }
+    fill_prediction(out, context);
+    return PS_OK;
+}
+
+// Per-layer arrays of a candidate for the partitioner.
+typedef struct layer_arrays {
+    int64_t *cost;
+    int64_t *state;
+    int64_t *held_full;
+    int64_t *held_weight;
+    int64_t *transient;
+    int32_t *pinned;
+} layer_arrays;
+
+static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_model *model = context->model;
+    int32_t n = model->num_layers;
+    layer_arrays arrays = {
+        .cost = ps_new_raw(arena, int64_t, n),
+        .state = ps_new_raw(arena, int64_t, n),
+        .held_full = ps_new_raw(arena, int64_t, n),
+        .held_weight = ps_new_raw(arena, int64_t, n),
+        .transient = ps_new_raw(arena, int64_t, n),
+        .pinned = model->pinned_stage ? ps_new_raw(arena, int32_t, n) : NULL,
+    };
+    for (int32_t layer = 0; layer < n; layer++) {
+        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, layer, layer + 1);
+        arrays.cost[layer] = ps_layer_work_ns(&cost);
+        arrays.state[layer] = cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
+        arrays.held_full[layer] = cost.held_after_forward_bytes;
+        arrays.held_weight[layer] = cost.held_after_backward_input_bytes;
+        arrays.transient[layer] = cost.transient_bytes;
+        if (arrays.pinned) {
+            int32_t last = candidate->layout.pp * candidate->layout.vp - 1;
+            int32_t pin = model->pinned_stage[layer];
+            arrays.pinned[layer] = pin == PS_PIN_LAST ? last : pin;
+        }
+    }
+    return arrays;
+}
+
+// Cuts of a candidate. With virtual stages the limit holds for a device, not for a stage: they are first cut without
+// it, and with an even share of it when nothing fits.
+static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate, int64_t stage_limit,
+                   ps_partition_result *out, ps_status *status)
+{
+    const ps_layout *layout = &candidate->layout;
+    layer_arrays arrays = arrays_of(arena, context, candidate);
+    const int64_t *cost[1] = {arrays.cost};
+    ps_device_type type = {.name = context->group->gpu.name, .count = INT32_MAX, .memory_limit = stage_limit};
+    ps_schedule_shape shape = {layout->pp, layout->pp * layout->vp, layout->num_microbatches};
+    ps_depth_list depth;
+    PS_TRY(ps_schedule_depths(arena, layout->schedule, shape, &depth, status));
+
+    ps_partition_problem problem = {
+        .num_layers = context->model->num_layers,
+        .num_stages = shape.num_stages,
+        .num_types = 1,
+        .type = &type,
+        .cost_ns = cost,
+        .static_bytes = arrays.state,
+        .held_full = arrays.held_full,
+        .held_weight = arrays.held_weight,
+        .transient_bytes = arrays.transient,
+        .depth = &depth,
+        .pinned_stage = arrays.pinned,
+        .keep_with_next = context->model->keep_with_next,
+        .num_microbatches = layout->num_microbatches,
+        .objective = layout->vp == 1 ? PS_OBJECTIVE_ITERATION : PS_OBJECTIVE_BOTTLENECK,
+    };
+    ps_partition_options options = {.engine = PS_ENGINE_DP, .top_k = CUTS_PER_EFFORT * context->job->effort};
+    return ps_partition_solve(arena, &problem, &options, out, status);
+}
+
+static void keep_fullest(ps_evaluation *out, const ps_run *run)
+{
+    const ps_plan_memory *memory = &run->memory[run->fullest];
+    if (out->fullest.memory.total_peak == 0 || memory->total_peak < out->fullest.memory.total_peak)
+        out->fullest = (ps_device_memory){.device = run->fullest, .memory = *memory};
+}
+
+static ps_code try_cut(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                       const int32_t *first_layer, ps_evaluation *out, ps_status *status)
+{
+    ps_run run;
+    PS_TRY(ps_run_cut(scratch, context, candidate, first_layer, &run, status));
+    if (!run.fits) {
+        if (!out->feasible)
+            keep_fullest(out, &run);
+        return PS_OK;
+    }
+    if (out->feasible && run.prediction.iteration_ns >= out->iteration_ns)
+        return PS_OK;
+    int32_t stages = candidate->layout.pp * candidate->layout.vp;
+    out->feasible = true;
+    out->iteration_ns = run.prediction.iteration_ns;
+    out->fullest = (ps_device_memory){.device = run.fullest, .memory = run.memory[run.fullest]};
+    memcpy(out->first_layer, first_layer, ((size_t)stages + 1) * sizeof *first_layer);
+    return PS_OK;
+}
+
+static ps_code try_cuts(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                        int64_t stage_limit, ps_evaluation *out, ps_status *status)
+{
+    ps_partition_result result;
+    PS_TRY(cut(scratch, context, candidate, stage_limit, &result, status));
+    out->engine = result.engine;
+    for (int32_t index = 0; index < result.count; index++)
+        PS_TRY(try_cut(scratch, context, candidate, result.partition[index].first_layer, out, status));
+    int32_t *even = result.partition[0].first_layer;
+    ps_cut_rebalance(scratch, context, candidate, even);
+    return try_cut(scratch, context, candidate, even, out, status);
+}
+
+static void refuse_memory(const ps_plan_context *context, ps_evaluation *out)
+{
+    char need[32];
+    char have[32];
+    const ps_device_memory *fullest = &out->fullest;
+    ps_fail(&out->refusal, PS_INFEASIBLE, "memory", "pipeline rank %d needs %s, the GPU has %s", (int)fullest->device,
+            ps_format_bytes(fullest->memory.total_peak, need), ps_format_bytes(context->capacity_bytes, have));
+}
+
+ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                    ps_evaluation *out, ps_status *status)
+{
+    const ps_layout *layout = &candidate->layout;
+    int64_t limit = context->capacity_bytes - context->job->memory_reserve_bytes;
+    out->bound_ns = candidate->bound_ns;
+    out->limited_by = candidate->limited_by;
+
+    ps_code code = try_cuts(scratch, context, candidate, layout->vp == 1 ? limit : INT64_MAX, out, status);
+    if (code == PS_OK && !out->feasible && layout->vp > 1)
+        code = try_cuts(scratch, context, candidate, limit / layout->vp, out, status);
+    if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
+        out->refusal = *status;
+        *status = (ps_status){0};
+    } else if (code != PS_OK) {
+        return code;
+    }
+    if (!out->feasible) {
+        if (out->refusal.code == PS_OK || out->fullest.memory.total_peak > 0)
+            refuse_memory(context, out);
+        return PS_OK;
+    }
+    out->bound_ns = ps_layout_bound_cuts(scratch, context, candidate, out->iteration_ns, &out->limited_by);
+    return PS_OK;
+}
+
+ps_code ps_evaluate_unlimited(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                              ps_device_memory *out, ps_status *status)
+{
+    ps_partition_result result;
+    ps_run run;
+    PS_TRY(cut(scratch, context, candidate, INT64_MAX, &result, status));
+    PS_TRY(ps_run_cut(scratch, context, candidate, result.partition[0].first_layer, &run, status));
+    *out = (ps_device_memory){.device = run.fullest, .memory = run.memory[run.fullest]};
+    return PS_OK;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layout_bound.c: lower bounds on an iteration that hold for any cut.
+//
+// Write f for forward, b for what the stage before waits for in the backward (input gradient and recompute, and the
+// weight gradient when the backward is one op), t for all work of one micro-batch, m micro-batches, c the latency of a
+// hop plus its transfer's least occupancy. For a stage s of layers [i, j) on a device of its own, in any order of ops:
+//
+//   head(s) = sum of f before i + s c: nothing can start on s earlier.
+//   work(s) = m t(i, j).
+//   idle(s) = max(0, RT - k f(i, j)): between the first F of s and the start of its first backward lie at least
+//             RT = sum of f from i + sum of b from j + 2 c (p - 1 - s), and only forwards can run there, at most the k
+//             micro-batches that the family keeps in flight on s.
+//   down(s) = sum of b before i + s c: after the last backward of s its gradient still flows to stage 0.
+//
+// makespan >= head + work + idle, and >= head + m (f + b) + idle + down; with one backward op the second is the larger.
+// The span of s is at least work + idle, and that of stage 0, where every chain begins and ends, at least the second.
+// All of it depends on i, j and s alone, so the least over all cuts of the largest over stages is a bottleneck DP.
+#include "plan/layout_bound.h"
+
+#include <stdlib.h>
+
+#include "base/number.h"
+#include "pipesched/limits.h"
+#include "plan/pipeline_build.h"
+
+typedef struct bound_terms {
+    int32_t layers;
+    int32_t stages;
+    int64_t microbatches;
+    int64_t ops_overhead; // per stage and micro-batch, all ops
+    int64_t forward_overhead;
+    int64_t hop_ns;          // least time from one stage to the next
+    const int64_t *forward;  // prefix sums [layers + 1]
+    const int64_t *backward; // prefix sums of b
+    const int64_t *all;      // prefix sums of t
+    const int32_t *depth;    // [stages] micro-batches in flight
+    bool span; // bound the longest span of a device instead of the makespan: its own late start does not count
+} bound_terms;
+
+static bool is_fused(const ps_candidate *candidate)
+{
+    return !ps_schedule_family_at(candidate->layout.schedule)->splits_backward;
+}
+
+static int64_t path_of(const ps_layer_cost *cost, bool fused)
+{
+    return cost->recompute_ns + cost->backward_input_ns + (fused ? cost->backward_weight_ns : 0);
+}
+
+// Optimizer and parameter gather on a rank with an even share of the parameters: the fullest rank has no less.
+static int64_t even_iteration_cost(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
+    int32_t pp = candidate->layout.pp;
+    ps_layer_cost share = {
+        .parameters = total->parameters / pp,
+        .parameter_bytes = total->parameter_bytes / pp,
+        .gradient_bytes = total->gradient_bytes / pp,
+        .optimizer_bytes = total->optimizer_bytes / pp,
+    };
+    ps_iteration_cost cost =
+        ps_cost_iteration(context->group, context->job, &candidate->layout, &share, PS_MAX_TIME_NS);
+    return cost.optimizer_ns + cost.param_gather_exposed_ns;
+}
+
+// Least time for one hop: a transfer's occupancy depends on the cut, so the smallest output counts.
+static int64_t least_hop(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_cost_table *table = candidate->table;
+    if (candidate->layout.pp == 1)
+        return 0;
+    int64_t least = INT64_MAX;
+    for (int32_t layer = 0; layer + 1 < table->num_layers; layer++) {
+        if (table->layer[layer].output_bytes < least)
+            least = table->layer[layer].output_bytes;
+    }
+    int64_t hop = INT64_MAX;
+    for (int32_t rank = 0; rank + 1 < candidate->layout.pp; rank++) {
+        ps_cost_link link = ps_cost_pipeline_link(context->group, &candidate->layout, rank, rank + 1);
+        int64_t time = link.latency_ns + ps_cost_transfer_ns(link, least == INT64_MAX ? 0 : least);
+        if (time < hop)
+            hop = time;
+    }
+    return hop;
+}
+
+static int descending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+// Least largest load of `devices` devices for any placement of layers on them: an even share; and, for every q, two
+// facts of counting: some device has at least ceil(n / devices) layers, and of the q * devices + 1 largest layers some
+// device has q + 1.
+static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices)
+{
+    int32_t layers = table->num_layers;
+    int64_t *work = ps_new_raw(arena, int64_t, layers);
+    int64_t *prefix = ps_new_raw(arena, int64_t, layers + 1);
+    prefix[0] = 0;
+    for (int32_t layer = 0; layer < layers; layer++)
+        work[layer] = ps_layer_work_ns(&table->layer[layer]);
+    qsort(work, (size_t)layers, sizeof *work, descending);
+    for (int32_t layer = 0; layer < layers; layer++)
+        prefix[layer + 1] = prefix[layer] + work[layer];
+
+    int64_t best = ps_ceil_div(prefix[layers], devices);
+    int64_t fewest = ps_ceil_div(layers, devices);
+    int64_t smallest = prefix[layers] - prefix[layers - fewest];
+    if (smallest > best)
+        best = smallest;
+    for (int64_t q = 0; q * devices + 1 <= layers; q++) {
+        int64_t last = q * devices + 1;
+        int64_t load = prefix[last] - prefix[last - q - 1];
+        if (load > best)
+            best = load;
+    }
+    return best;
+}
+
+void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    const ps_cost_table *table = candidate->table;
+    const ps_layer_cost *total = &table->prefix[table->num_layers];
+    bool fused = is_fused(candidate);
+    int64_t overhead = context->job->op_overhead_ns;
+    int64_t stages = (int64_t)layout->pp * layout->vp;
+    int64_t hop = least_hop(context, candidate);
+
+    int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp),
+                                     ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
+    load = ps_multiply_saturating(load, layout->num_microbatches);
+    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * (stages - 1) * hop;
+
+    candidate->limited_by = load >= single ? "work of the busiest GPU" : "one micro-batch through all stages";
+    candidate->bound_ns = ps_add_saturating(load >= single ? load : single, even_iteration_cost(context, candidate));
+}
+
+int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_cost_table *table = candidate->table;
+    const ps_layer_cost *total = &table->prefix[table->num_layers];
+    int32_t pp = candidate->layout.pp;
+    int64_t states = total->parameter_bytes + total->gradient_bytes + total->optimizer_bytes;
+    int64_t least = ps_ceil_div(states, pp);
+
+    for (int32_t layer = 0; layer < table->num_layers; layer++) {
+        const ps_layer_cost *cost = &table->layer[layer];
+        int64_t alone = cost->parameter_bytes + cost->gradient_bytes + cost->optimizer_bytes +
+                        cost->held_after_forward_bytes + cost->transient_bytes;
+        if (alone > least)
+            least = alone;
+    }
+    return ps_add_saturating(least, context->job->memory_reserve_bytes);
+}
+
+static int64_t stage_bound(const bound_terms *terms, int32_t first, int32_t end, int32_t stage)
+{
+    int64_t forward = terms->forward[end] - terms->forward[first] + terms->forward_overhead;
+    int64_t path = terms->backward[end] - terms->backward[first] + terms->forward_overhead;
+    int64_t work = terms->all[end] - terms->all[first] + terms->ops_overhead;
+    int64_t head = terms->forward[first] + stage * (terms->hop_ns + terms->forward_overhead);
+    int64_t down = terms->backward[first] + stage * (terms->hop_ns + terms->forward_overhead);
+    int64_t later = terms->stages - 1 - stage;
+    int64_t trip = terms->forward[terms->layers] - terms->forward[first] + terms->backward[terms->layers] -
+                   terms->backward[end] + later * 2 * (terms->hop_ns + terms->forward_overhead) +
+                   terms->forward_overhead;
+    int64_t idle = trip - terms->depth[stage] * forward;
+
+    if (idle < 0)
+        idle = 0;
+    int64_t own = (terms->span ? 0 : head) + terms->microbatches * work + idle;
+    int64_t chain = head + terms->microbatches * (forward + path) + idle + down;
+    return own > chain ? own : chain;
+}
+
+// best[s][j]: least, over cuts of the first j layers into s stages, of the largest stage bound. Rows are rolled.
+static int64_t least_over_cuts(ps_arena *arena, const bound_terms *terms, int64_t limit)
+{
+    int32_t n = terms->layers;
+    int64_t *now = ps_new_raw(arena, int64_t, n + 1);
+    int64_t *next = ps_new_raw(arena, int64_t, n + 1);
+
+    for (int32_t end = 0; end <= n; end++)
+        now[end] = end == 0 ? 0 : INT64_MAX;
+    for (int32_t stage = 0; stage < terms->stages; stage++) {
+        for (int32_t end = 0; end <= n; end++)
+            next[end] = INT64_MAX;
+        for (int32_t end = stage + 1; end <= n - (terms->stages - 1 - stage); end++) {
+            for (int32_t first = end - 1; first >= stage; first--) {
+                // Work alone grows with every layer added, so the rest of this row is above the limit too.
+                if (terms->microbatches * (terms->all[end] - terms->all[first]) > limit)
+                    break;
+                if (now[first] >= next[end])
+                    continue;
+                int64_t bound = stage_bound(terms, first, end, stage);
+                int64_t value = bound > now[first] ? bound : now[first];
+                if (value < next[end])
+                    next[end] = value;
+            }
+        }
+        int64_t *swap = now;
+        now = next;
+        next = swap;
+    }
+    return now[n];
+}
+
+static const int32_t *depths_of(ps_arena *arena, const ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    ps_schedule_shape shape = {layout->pp, layout->pp, layout->num_microbatches};
+    ps_depth_list list = {0};
+    ps_status status = {0};
+    if (ps_schedule_depths(arena, layout->schedule, shape, &list, &status))
+        return NULL;
+    int32_t *depth = ps_new(arena, int32_t, layout->pp);
+    for (int32_t stage = 0; stage < layout->pp; stage++) {
+        for (int32_t point = list.first[stage]; point < list.first[stage + 1]; point++) {
+            if (list.point[point].full > depth[stage])
+                depth[stage] = list.point[point].full;
+        }
+    }
+    return depth;
+}
+
+int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                             int64_t value_ns, const char **limited_by)
+{
+    const ps_layout *layout = &candidate->layout;
+    const ps_cost_table *table = candidate->table;
+    int32_t n = table->num_layers;
+    *limited_by = candidate->limited_by;
+    const int32_t *depth = layout->vp == 1 ? depths_of(arena, candidate) : NULL;
+    if (!depth)
+        return candidate->bound_ns;
+
+    bool fused = is_fused(candidate);
+    int64_t *forward = ps_new(arena, int64_t, n + 1);
+    int64_t *backward = ps_new(arena, int64_t, n + 1);
+    int64_t *all = ps_new(arena, int64_t, n + 1);
+    for (int32_t layer = 0; layer < n; layer++) {
+        forward[layer + 1] = forward[layer] + table->layer[layer].forward_ns;
+        backward[layer + 1] = backward[layer] + path_of(&table->layer[layer], fused);
+        all[layer + 1] = all[layer] + ps_layer_work_ns(&table->layer[layer]);
+    }
+    bound_terms terms = {
+        .layers = n,
+        .stages = layout->pp,
+        .microbatches = layout->num_microbatches,
+        .ops_overhead = context->job->op_overhead_ns * (fused ? 2 : 3),
+        .forward_overhead = context->job->op_overhead_ns,
+        .hop_ns = least_hop(context, candidate),
+        .forward = forward,
+        .backward = backward,
+        .all = all,
+        .depth = depth,
+        .span = !context->job->optimizer_barrier,
+    };
+    int64_t once = even_iteration_cost(context, candidate);
+    int64_t pipeline = least_over_cuts(arena, &terms, value_ns - once);
+    int64_t bound = pipeline == INT64_MAX ? value_ns : pipeline + once;
+    if (bound > value_ns)
+        bound = value_ns;
+    if (bound <= candidate->bound_ns)
+        return candidate->bound_ns;
+    *limited_by = "start-up, work and drain of one stage";
+    return bound;
+}

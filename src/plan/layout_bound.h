@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layout_bound.h: how fast one layout can be at best, over every cut of its layers and every order of its ops that
+// keeps the schedule family's number of micro-batches in flight.
+#ifndef PS_PLAN_LAYOUT_BOUND_H
+#define PS_PLAN_LAYOUT_BOUND_H
+
+#include <stdint.h>
+
+#include "pipesched/arena.h"
+#include "plan/candidates.h"
+
+// Closed forms, in O(layers log layers); sets bound_ns and limited_by. Bounds the iteration: pipeline, optimizer and
+// parameter gather. Used to order and to prune.
+void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_candidate *candidate);
+
+// Least bytes that the fullest device of this layout needs, whatever the cut.
+int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate);
+
+// The least, over every cut into pp stages, of a bound that knows where each stage begins (layout_bound.c), by dynamic
+// programming; only for vp 1. `value_ns` is an iteration already reached: cuts above it are not looked at. Returns a
+// bound that is at least candidate->bound_ns, in O(pp * layers * layers in a stage).
+int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                             int64_t value_ns, const char **limited_by);
+
+#endif

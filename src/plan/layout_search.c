@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// layout_search.c: best-bound-first evaluation of candidates in fixed batches.
+#include "plan/layout_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "plan/layout_bound.h"
+
+enum { HINT_MAX_CELLS = 1 << 20 };
+
+typedef struct ranked_candidate {
+    ps_candidate *candidate;
+    int64_t key;    // bound on time, or on memory
+    int64_t memory; // least bytes of the fullest device
+    int64_t index;  // in order of enumeration: ties are visited in this order
+} ranked_candidate;
+
+typedef struct search_state {
+    ps_arena *arena;
+    const ps_plan_context *context;
+    ps_search_mode mode;
+    ps_search_outcome *out;
+    ranked_candidate *order;
+    int64_t count;
+    int64_t next;              // first candidate not yet evaluated
+    ps_evaluation *evaluation; // [PS_SEARCH_BATCH]
+    int64_t least_bound;       // over layouts evaluated and not proven infeasible
+    const char *least_by;
+} search_state;
+
+static int by_key(const void *a, const void *b)
+{
+    const ranked_candidate *x = a;
+    const ranked_candidate *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static ps_code bound_one(void *context, int64_t index, ps_arena *scratch, ps_status *status)
+{
+    search_state *state = context;
+    ranked_candidate *ranked = &state->order[index];
+    (void)status;
+    ps_layout_bound_quick(scratch, state->context, ranked->candidate);
+    ranked->memory = ps_layout_bound_memory(state->context, ranked->candidate);
+    ranked->key = state->mode == PS_SEARCH_BEST ? ranked->candidate->bound_ns : ranked->memory;
+    return PS_OK;
+}
+
+static void refuse_bound(search_state *state, const ranked_candidate *ranked)
+{
+    char need[32];
+    char have[32];
+    ps_status status = {0};
+    ps_fail(&status, PS_INFEASIBLE, "memory", "some pipeline rank needs at least %s, the GPU has %s",
+            ps_format_bytes(ranked->memory, need), ps_format_bytes(state->context->capacity_bytes, have));
+    ps_candidates_reject(state->arena, &state->out->list, &status);
+}
+
+// A search for anything that fits gives a hint; it is not worth simulating schedules of many millions of ops.
+static bool is_quick_to_try(const ps_layout *layout)
+{
+    return (int64_t)layout->pp * layout->vp * layout->num_microbatches <= HINT_MAX_CELLS;
+}
+
+// Layouts whose states alone do not fit are ruled out before anything is cut.
+static void drop_too_large(search_state *state)
+{
+    int64_t kept = 0;
+    for (int64_t index = 0; index < state->count; index++) {
+        const ranked_candidate *ranked = &state->order[index];
+        if (ranked->memory > state->context->capacity_bytes)
+            refuse_bound(state, ranked);
+        else if (state->mode == PS_SEARCH_BEST || is_quick_to_try(&ranked->candidate->layout))
+            state->order[kept++] = *ranked;
+    }
+    state->count = kept;
+}
+
+static ps_code evaluate_one(void *context, int64_t index, ps_arena *scratch, ps_status *status)
+{
+    search_state *state = context;
+    const ranked_candidate *ranked = &state->order[state->next + index];
+    return ps_evaluate(scratch, state->context, ranked->candidate, &state->evaluation[index], status);
+}
+
+static bool found_before(const ps_found_layout *a, const ps_evaluation *b)
+{
+    return a->iteration_ns <= b->iteration_ns; // found earlier, so a tie goes to it
+}
+
+static void keep_found(search_state *state, const ps_candidate *candidate, const ps_evaluation *evaluation)
+{
+    ps_search_outcome *out = state->out;
+    int32_t place = out->num_found;
+    while (place > 0 && !found_before(&out->found[place - 1], evaluation))
+        place--;
+    if (place == PS_SEARCH_KEPT)
+        return;
+    int32_t last = out->num_found < PS_SEARCH_KEPT ? out->num_found++ : PS_SEARCH_KEPT - 1;
+    memmove(&out->found[place + 1], &out->found[place], (size_t)(last - place) * sizeof out->found[0]);
+    out->found[place] = (ps_found_layout){.candidate = candidate,
+                                          .iteration_ns = evaluation->iteration_ns,
+                                          .peak_bytes = evaluation->fullest.memory.total_peak,
+                                          .engine = evaluation->engine};
+    if (place == 0) {
+        size_t bytes = ((size_t)candidate->layout.pp * (size_t)candidate->layout.vp + 1) * sizeof(int32_t);
+        out->found[0].first_layer = ps_new_raw(state->arena, int32_t, bytes / sizeof(int32_t));
+        memcpy(out->found[0].first_layer, evaluation->first_layer, bytes);
+    }
+}
+
+static void take_batch(search_state *state, int64_t count)
+{
+    for (int64_t index = 0; index < count; index++) {
+        const ps_candidate *candidate = state->order[state->next + index].candidate;
+        const ps_evaluation *evaluation = &state->evaluation[index];
+        bool proven = !evaluation->feasible && candidate->layout.vp == 1;
+        if (evaluation->feasible)
+            keep_found(state, candidate, evaluation);
+        else
+            ps_candidates_reject(state->arena, &state->out->list, &evaluation->refusal);
+        if (!proven && evaluation->bound_ns < state->least_bound) {
+            state->least_bound = evaluation->bound_ns;
+            state->least_by = evaluation->limited_by;
+        }
+        if (evaluation->feasible)
+            state->out->evaluated++;
+    }
+    state->next += count;
+}
+
+// How many of the next candidates can still beat the incumbent, at most a batch.
+static int64_t next_batch(const search_state *state)
+{
+    int64_t left = state->count - state->next;
+    int64_t size = left < PS_SEARCH_BATCH ? left : PS_SEARCH_BATCH;
+    if (state->out->num_found == 0)
+        return size;
+    if (state->mode == PS_SEARCH_ANY_FIT)
+        return 0;
+    int64_t count = 0;
+    while (count < size && state->order[state->next + count].key < state->out->found[0].iteration_ns)
+        count++;
+    return count;
+}
+
+static void clear_batch(search_state *state, int64_t count)
+{
+    for (int64_t index = 0; index < count; index++) {
+        int32_t *room = state->evaluation[index].first_layer;
+        state->evaluation[index] = (ps_evaluation){.first_layer = room};
+    }
+}
+
+static ps_code poll(const ps_control *control, search_state *state)
+{
+    if (control && control->progress)
+        control->progress(control->context, "layouts", state->next, state->count);
+    if (!control || !control->should_stop)
+        return PS_OK;
+    ps_code code = control->should_stop(control->context);
+    state->out->limit_hit |= code == PS_TIME_LIMIT;
+    return code;
+}
+
+static ps_code run_batches(search_state *state, const ps_control *control, ps_status *status)
+{
+    for (;;) {
+        ps_code stop = poll(control, state);
+        if (stop == PS_STOPPED)
+            return ps_fail(status, PS_STOPPED, "interrupted", "interrupted after %lld of %lld layouts",
+                           (long long)state->next, (long long)state->count);
+        int64_t count = stop == PS_OK ? next_batch(state) : 0;
+        if (count == 0)
+            return PS_OK;
+        clear_batch(state, count);
+        PS_TRY(ps_parallel_for(count, state->context->job->threads, 0, evaluate_one, state, status));
+        take_batch(state, count);
+    }
+}
+
+// Layouts not evaluated are bounded by their closed forms.
+static void fill_bound(search_state *state)
+{
+    ps_search_outcome *out = state->out;
+    out->pruned = state->count - state->next;
+    if (state->next < state->count && state->mode == PS_SEARCH_BEST &&
+        state->order[state->next].key < state->least_bound) {
+        state->least_bound = state->order[state->next].key;
+        state->least_by = state->order[state->next].candidate->limited_by;
+    }
+    out->bound_ns = state->least_bound;
+    out->limited_by = state->least_by;
+    if (out->num_found > 0 && out->bound_ns > out->found[0].iteration_ns)
+        out->bound_ns = out->found[0].iteration_ns;
+}
+
+static void allocate_batch(search_state *state)
+{
+    state->evaluation = ps_new(state->arena, ps_evaluation, PS_SEARCH_BATCH);
+    for (int32_t index = 0; index < PS_SEARCH_BATCH; index++)
+        state->evaluation[index].first_layer = ps_new_raw(state->arena, int32_t, state->context->model->num_layers + 1);
+}
+
+ps_code ps_layout_search(ps_arena *arena, const ps_plan_context *context, ps_search_mode mode,
+                         const ps_control *control, ps_search_outcome *out, ps_status *status)
+{
+    *out = (ps_search_outcome){0};
+    search_state state = {
+        .arena = arena, .context = context, .mode = mode, .out = out, .least_bound = INT64_MAX, .least_by = ""};
+
+    ps_candidates_enumerate(arena, context, &out->list);
+    state.count = out->list.candidate.count;
+    out->enumerated = state.count;
+    for (int64_t index = 0; index < out->list.rejection.count; index++)
+        out->enumerated += out->list.rejection.data[index].count;
+    state.order = ps_new(arena, ranked_candidate, state.count);
+    for (int64_t index = 0; index < state.count; index++)
+        state.order[index] = (ranked_candidate){.candidate = &out->list.candidate.data[index], .index = index};
+
+    PS_TRY(ps_parallel_for(state.count, context->job->threads, 0, bound_one, &state, status));
+    drop_too_large(&state);
+    qsort(state.order, (size_t)state.count, sizeof *state.order, by_key);
+    allocate_batch(&state);
+    PS_TRY(run_batches(&state, control, status));
+    fill_bound(&state);
+    return PS_OK;
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pipeline_build.c: a cut becomes stages, hops and devices; a plan file becomes them again.
+#include "plan/pipeline_build.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "pipesched/limits.h"
+#include "pipesched/plan.h"
+
+static void add_copied_state(ps_layer_cost *cost, const ps_job *job, const ps_layout *layout)
+{
+    ps_state_bytes bytes = ps_cost_state_bytes(job, layout);
+    double copies = (double)cost->copy_parameters;
+    cost->parameter_bytes += (int64_t)ceil(copies * bytes.parameters);
+    cost->gradient_bytes += (int64_t)ceil(copies * bytes.gradients);
+    cost->optimizer_bytes += (int64_t)ceil(copies * bytes.optimizer);
+}
+
+ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end)
+{
+    const ps_layer_cost *a = &table->prefix[first];
+    const ps_layer_cost *b = &table->prefix[end];
+    ps_layer_cost cost = {
+        .forward_ns = b->forward_ns - a->forward_ns,
+        .backward_input_ns = b->backward_input_ns - a->backward_input_ns,
+        .backward_weight_ns = b->backward_weight_ns - a->backward_weight_ns,
+        .recompute_ns = b->recompute_ns - a->recompute_ns,
+        .held_after_forward_bytes = b->held_after_forward_bytes - a->held_after_forward_bytes,
+        .held_after_backward_input_bytes = b->held_after_backward_input_bytes - a->held_after_backward_input_bytes,
+        .output_bytes = table->layer[end - 1].output_bytes,
+        .parameters = b->parameters - a->parameters,
+        .parameter_bytes = b->parameter_bytes - a->parameter_bytes,
+        .gradient_bytes = b->gradient_bytes - a->gradient_bytes,
+        .optimizer_bytes = b->optimizer_bytes - a->optimizer_bytes,
+        .copy_parameters = b->copy_parameters - a->copy_parameters,
+    };
+    for (int32_t layer = first; layer < end; layer++) {
+        if (table->layer[layer].transient_bytes > cost.transient_bytes)
+            cost.transient_bytes = table->layer[layer].transient_bytes;
+    }
+    if (table->layout.pp == 1)
+        cost.copy_parameters = 0;
+    if (cost.copy_parameters > 0)
+        add_copied_state(&cost, job, &table->layout);
+    return cost;
+}
+
+static void set_durations(ps_stage *stage, const ps_layer_cost *cost, int64_t overhead)
+{
+    int64_t input = cost->recompute_ns + cost->backward_input_ns;
+    stage->duration_ns[PS_OP_FORWARD] = cost->forward_ns + overhead;
+    stage->duration_ns[PS_OP_BACKWARD] = input + cost->backward_weight_ns + overhead;
+    stage->duration_ns[PS_OP_BACKWARD_INPUT] = input + overhead;
+    stage->duration_ns[PS_OP_BACKWARD_WEIGHT] = cost->backward_weight_ns + overhead;
+    stage->held_after_forward = cost->held_after_forward_bytes;
+    stage->held_after_backward_input = cost->held_after_backward_input_bytes;
+    stage->transient = cost->transient_bytes;
+}
+
+static void allocate(ps_arena *arena, ps_pipeline *pipeline)
+{
+    pipeline->stage = ps_new(arena, ps_stage, pipeline->num_stages);
+    pipeline->forward_hop = ps_new(arena, ps_hop, pipeline->num_stages);
+    pipeline->backward_hop = ps_new(arena, ps_hop, pipeline->num_stages);
+    pipeline->device = ps_new(arena, ps_device, pipeline->num_devices);
+}
+
+static ps_hop hop_between(const ps_group *group, const ps_layout *layout, int32_t from, int32_t to, int64_t bytes)
+{
+    if (from == to)
+        return (ps_hop){.lane = PS_NO_LANE};
+    ps_cost_link link = ps_cost_pipeline_link(group, layout, from, to);
+    return (ps_hop){.latency_ns = link.latency_ns, .occupy_ns = ps_cost_transfer_ns(link, bytes)};
+}
+
+void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                       const int32_t *first_layer, ps_pipeline *out)
+{
+    const ps_layout *layout = &candidate->layout;
+    int32_t stages = layout->pp * layout->vp;
+
+    *out = (ps_pipeline){.num_stages = stages, .num_devices = layout->pp, .num_microbatches = layout->num_microbatches};
+    allocate(arena, out);
+    for (int32_t device = 0; device < layout->pp; device++) {
+        out->device[device].static_memory = context->job->memory_reserve_bytes;
+        out->device[device].memory_limit = context->capacity_bytes;
+    }
+    for (int32_t stage = 0; stage < stages; stage++) {
+        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1]);
+        int32_t device = stage % layout->pp;
+        out->stage[stage].device = device;
+        set_durations(&out->stage[stage], &cost, context->job->op_overhead_ns);
+        out->device[device].static_memory += cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
+        if (stage + 1 < stages) {
+            int32_t next = (stage + 1) % layout->pp;
+            out->forward_hop[stage] = hop_between(context->group, layout, device, next, cost.output_bytes);
+            out->backward_hop[stage] = hop_between(context->group, layout, next, device, cost.output_bytes);
+        }
+    }
+    ps_pipeline_assign_lanes(arena, out);
+}
+
+// Hops between neighbours only; what else a plan lists is for the checker to refuse.
+static void place_hops(const ps_plan *plan, ps_pipeline *pipeline)
+{
+    for (int32_t index = 0; index < plan->num_hops; index++) {
+        const ps_plan_hop *hop = &plan->hop[index];
+        ps_hop timed = {.latency_ns = hop->latency_ns, .occupy_ns = hop->transfer_ns};
+        if (hop->to_stage == hop->from_stage + 1)
+            pipeline->forward_hop[hop->from_stage] = timed;
+        else if (hop->from_stage == hop->to_stage + 1)
+            pipeline->backward_hop[hop->to_stage] = timed;
+    }
+    for (int32_t stage = 0; stage + 1 < pipeline->num_stages; stage++) {
+        if (pipeline->stage[stage].device == pipeline->stage[stage + 1].device) {
+            pipeline->forward_hop[stage] = (ps_hop){.lane = PS_NO_LANE};
+            pipeline->backward_hop[stage] = (ps_hop){.lane = PS_NO_LANE};
+        }
+    }
+}
+
+ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out, ps_status *status)
+{
+    if (!plan->feasible) {
+        ps_fail(status, PS_INFEASIBLE, "plan-infeasible", "the plan's verdict is infeasible: it has no schedule");
+        return ps_fail_hint(status, "its reasons name what would fit");
+    }
+    *out = (ps_pipeline){.num_stages = plan->num_stages,
+                         .num_devices = plan->num_devices,
+                         .num_microbatches = plan->layout.num_microbatches};
+    allocate(arena, out);
+    for (int32_t device = 0; device < plan->num_devices; device++) {
+        const ps_plan_memory *memory = &plan->device[device].memory;
+        out->device[device].static_memory =
+            memory->parameters + memory->gradients + memory->optimizer + memory->reserve;
+        out->device[device].memory_limit = memory->capacity;
+    }
+    for (int32_t stage = 0; stage < plan->num_stages; stage++) {
+        const ps_plan_stage *from = &plan->stage[stage];
+        ps_layer_cost cost = {
+            .forward_ns = from->forward_ns,
+            .backward_input_ns = from->backward_input_ns,
+            .backward_weight_ns = from->backward_weight_ns,
+            .recompute_ns = from->recompute_ns,
+            .held_after_forward_bytes = from->held_after_forward_bytes,
+            .held_after_backward_input_bytes = from->held_after_backward_input_bytes,
+            .transient_bytes = from->transient_bytes,
+        };
+        out->stage[stage].device = from->pp_rank;
+        set_durations(&out->stage[stage], &cost, from->op_overhead_ns);
+    }
+    place_hops(plan, out);
+    ps_pipeline_assign_lanes(arena, out);
+    return ps_pipeline_validate(out, status);
+}

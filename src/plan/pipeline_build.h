@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pipeline_build.h: from a cut of a cost table to the ps_pipeline that is scheduled and timed.
+#ifndef PS_PLAN_PIPELINE_BUILD_H
+#define PS_PLAN_PIPELINE_BUILD_H
+
+#include <stdint.h>
+
+#include "pipesched/arena.h"
+#include "pipesched/cost.h"
+#include "pipesched/pipeline.h"
+#include "plan/candidates.h"
+
+// Costs of layers first .. end - 1 together: sums, the largest transient, the last layer's output. State of copied
+// weights (a tied head away from its embedding) is included when the pipeline has more than one rank.
+ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end);
+
+// All work of one micro-batch on it, op overheads left out.
+static inline int64_t ps_layer_work_ns(const ps_layer_cost *cost)
+{
+    return cost->forward_ns + cost->recompute_ns + cost->backward_input_ns + cost->backward_weight_ns;
+}
+
+// Stage s holds layers first_layer[s] .. first_layer[s + 1] - 1 and runs on device s mod pp. Static memory includes the
+// reserve.
+void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                       const int32_t *first_layer, ps_pipeline *out);
+
+#endif

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// simulation.c: a schedule that was replayed: time, idle time by class, memory, bound and cells.
+#include "report/simulation.h"
+
+#include <inttypes.h>
+
+#include "base/text.h"
+#include "io/json_write.h"
+#include "report/table.h"
+
+static void put_device(ps_json_writer *json, int32_t index, const ps_device_timeline *device)
+{
+    ps_json_object_inline(json, NULL);
+    ps_json_put_int(json, "device", index);
+    ps_json_put_ms(json, "busy_ms", device->busy_ns);
+    ps_json_put_ms(json, "idle_ms", device->idle_ns);
+    ps_json_object_inline(json, "idle");
+    ps_json_put_ms(json, "warmup", device->idle.warmup_ns);
+    ps_json_put_ms(json, "steady", device->idle.steady_ns);
+    ps_json_put_ms(json, "cooldown", device->idle.cooldown_ns);
+    ps_json_close(json);
+    ps_json_put_int(json, "in_flight_peak", device->in_flight_peak);
+    ps_json_put_int(json, "peak_activation", device->peak_activation);
+    ps_json_put_int(json, "peak_memory", device->peak_memory);
+    ps_json_put_ms(json, "first_start_ms", device->first_start_ns);
+    ps_json_put_ms(json, "last_end_ms", device->last_end_ns);
+    ps_json_close(json);
+}
+
+static void put_cells(ps_json_writer *json, const ps_schedule *schedule)
+{
+    ps_json_array(json, "cells");
+    for (int32_t device = 0; device < schedule->num_devices; device++) {
+        ps_json_array_inline(json, NULL);
+        for (int32_t op = schedule->first[device]; op < schedule->first[device + 1]; op++) {
+            char text[32];
+            ps_op_format(schedule->op[op], text);
+            ps_json_put_string(json, NULL, text);
+        }
+        ps_json_close(json);
+    }
+    ps_json_close(json);
+}
+
+static void put_verdict(ps_json_writer *json, const ps_status *misfit)
+{
+    ps_json_put_string(json, "verdict", misfit ? "infeasible" : "feasible");
+    ps_json_array(json, "reasons");
+    if (misfit) {
+        ps_json_object_inline(json, NULL);
+        ps_json_put_string(json, "rule", misfit->rule);
+        ps_json_put_string(json, "message", misfit->message);
+        ps_json_put_string(json, "hint", misfit->hint[0] ? misfit->hint : NULL);
+        ps_json_close(json);
+    }
+    ps_json_close(json);
+}
+
+ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status)
+{
+    const ps_timeline *timeline = simulation->timeline;
+    ps_json_writer json;
+    ps_json_begin(&json, file);
+    ps_json_object(&json, NULL);
+    ps_json_put_string(&json, "format", "pipesched/simulation/v1");
+    put_verdict(&json, simulation->misfit);
+    ps_json_put_string(&json, "schedule", simulation->name);
+    ps_json_put_int(&json, "pp", simulation->pipeline->num_devices);
+    ps_json_put_int(&json, "vp", simulation->virtual_stages);
+    ps_json_put_int(&json, "num_microbatches", simulation->pipeline->num_microbatches);
+    ps_json_put_ms(&json, "makespan_ms", timeline->makespan_ns);
+    ps_json_put_ms(&json, "span_ms", timeline->span_ns);
+    ps_json_put_double(&json, "bubble", simulation->bubble);
+    ps_json_put_double(&json, "span_bubble", simulation->span_bubble);
+    ps_json_array_inline(&json, "peak_activation");
+    for (int32_t device = 0; device < timeline->num_devices; device++)
+        ps_json_put_int(&json, NULL, timeline->device[device].peak_activation);
+    ps_json_close(&json);
+    ps_json_put_string(&json, "objective", simulation->objective);
+    ps_json_put_ms(&json, "bound_ms", simulation->bound_ns);
+    ps_json_put_double(&json, "gap", simulation->gap);
+    ps_json_put_bool(&json, "proved", simulation->proved);
+    ps_json_put_string(&json, "limited_by", simulation->limited_by);
+    ps_json_array(&json, "devices");
+    for (int32_t device = 0; device < timeline->num_devices; device++)
+        put_device(&json, device, &timeline->device[device]);
+    ps_json_close(&json);
+    put_cells(&json, simulation->schedule);
+    ps_json_close(&json);
+    return ps_json_write_end(&json, status);
+}
+
+static const char *format_memory(const ps_simulation *simulation, int64_t size, char text[32])
+{
+    return simulation->in_bytes ? ps_format_bytes(size, text) : ps_format_count(size, text);
+}
+
+static void print_devices(FILE *file, ps_arena *arena, const ps_simulation *simulation)
+{
+    static const char *const head[] = {"rank",   "busy ms",   "idle ms",   "warm-up",
+                                       "steady", "cool-down", "in flight", "activations"};
+    ps_table table;
+    ps_table_begin(&table, arena, "rrrrrrrr");
+    for (int32_t column = 0; column < table.num_columns; column++)
+        ps_table_put(&table, "%s", head[column]);
+    for (int32_t index = 0; index < simulation->timeline->num_devices; index++) {
+        const ps_device_timeline *device = &simulation->timeline->device[index];
+        char text[32];
+        ps_table_put(&table, "%d", (int)index);
+        ps_table_put(&table, "%s", ps_format_ms(device->busy_ns, text));
+        ps_table_put(&table, "%s", ps_format_ms(device->idle_ns, text));
+        ps_table_put(&table, "%s", ps_format_ms(device->idle.warmup_ns, text));
+        ps_table_put(&table, "%s", ps_format_ms(device->idle.steady_ns, text));
+        ps_table_put(&table, "%s", ps_format_ms(device->idle.cooldown_ns, text));
+        ps_table_put(&table, "%d", (int)device->in_flight_peak);
+        ps_table_put(&table, "%s", format_memory(simulation, device->peak_activation, text));
+    }
+    ps_table_print(file, &table, 2);
+}
+
+void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simulation)
+{
+    const ps_timeline *timeline = simulation->timeline;
+    char text[32];
+    fprintf(file, "%s, %d ranks", simulation->name, (int)simulation->pipeline->num_devices);
+    if (simulation->virtual_stages > 1)
+        fprintf(file, " of %d virtual stages", (int)simulation->virtual_stages);
+    fprintf(file, ", %d micro-batches\n\n", (int)simulation->pipeline->num_microbatches);
+    fprintf(file, "  makespan  %s ms, bubble %.2f %%\n", ps_format_ms(timeline->makespan_ns, text),
+            100 * simulation->bubble);
+    fprintf(file, "  span      %s ms, bubble %.2f %%\n", ps_format_ms(timeline->span_ns, text),
+            100 * simulation->span_bubble);
+    fprintf(file, "  bound     %s ms for the %s, by %s: ", ps_format_ms(simulation->bound_ns, text),
+            simulation->objective, simulation->limited_by);
+    if (simulation->proved)
+        fputs("no order is faster\n", file);
+    else
+        fprintf(file, "gap %.2f %%\n", 100 * simulation->gap);
+    if (simulation->misfit)
+        fprintf(file, "  DOES NOT FIT: %s\n", simulation->misfit->message);
+    fputc('\n', file);
+    print_devices(file, arena, simulation);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// family.c: placing the ranks of a family on the devices of a pipeline, and the rules that families share.
+#include "schedule/family.h"
+
+#include <stdio.h>
+
+#include "pipesched/limits.h"
+
+ps_schedule_shape ps_family_shape(const ps_pipeline *pipeline)
+{
+    return (ps_schedule_shape){.num_devices = pipeline->num_devices,
+                               .num_stages = pipeline->num_stages,
+                               .num_microbatches = pipeline->num_microbatches};
+}
+
+int64_t ps_family_rank_ops(const ps_family *family, ps_schedule_shape shape)
+{
+    int64_t ops_per_microbatch = family->family.splits_backward ? 3 : 2;
+    return ops_per_microbatch * shape.num_microbatches * (shape.num_stages / shape.num_devices);
+}
+
+ps_code ps_family_counts(ps_schedule_shape shape, ps_status *status)
+{
+    if (shape.num_devices >= 1 && shape.num_stages >= 1 && shape.num_microbatches >= 1)
+        return PS_OK;
+    return ps_fail(status, PS_BAD_INPUT, "pipeline-shape",
+                   "a schedule needs at least 1 device, stage and micro-batch, got %d, %d and %d",
+                   (int)shape.num_devices, (int)shape.num_stages, (int)shape.num_microbatches);
+}
+
+ps_code ps_family_one_stage(const char *family, ps_schedule_shape shape, ps_status *status)
+{
+    PS_TRY(ps_family_counts(shape, status));
+    if (shape.num_stages == shape.num_devices)
+        return PS_OK;
+    char rule[sizeof status->rule];
+    snprintf(rule, sizeof rule, "%s-one-stage", family);
+    ps_fail(status, PS_ILLEGAL, rule, "%s puts one stage on a device, got %d stages on %d device%s", family,
+            (int)shape.num_stages, (int)shape.num_devices, shape.num_devices == 1 ? "" : "s");
+    if (shape.num_stages > shape.num_devices && shape.num_stages % shape.num_devices == 0)
+        return ps_fail_hint(status, "use %d stages, or interleaved, which puts %d on a device", (int)shape.num_devices,
+                            (int)(shape.num_stages / shape.num_devices));
+    return ps_fail_hint(status, "use %d stages", (int)shape.num_devices);
+}
+
+static ps_code refuse_placement(const char *family, ps_status *status, int32_t stage, int32_t device)
+{
+    char rule[sizeof status->rule];
+    snprintf(rule, sizeof rule, "%s-placement", family);
+    ps_fail(status, PS_ILLEGAL, rule, "%s does not run stage %d on device %d with the stages before it as they are",
+            family, (int)stage, (int)device);
+    return ps_fail_hint(status, "put stage s on device s mod the number of devices");
+}
+
+// Fill the rank of every device, or refuse.
+static ps_code rank_devices(const char *family, const ps_pipeline *pipeline, int32_t *rank_of, ps_status *status)
+{
+    int32_t devices = pipeline->num_devices;
+    const ps_stage *stage = pipeline->stage;
+    for (int32_t device = 0; device < devices; device++)
+        rank_of[device] = -1;
+    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+        bool first_chunk = s < devices;
+        if (first_chunk ? rank_of[stage[s].device] >= 0 : stage[s].device != stage[s - devices].device)
+            return refuse_placement(family, status, s, stage[s].device);
+        if (first_chunk)
+            rank_of[stage[s].device] = s;
+    }
+    return PS_OK;
+}
+
+ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pipeline *pipeline, ps_schedule *out,
+                           ps_status *status)
+{
+    int32_t devices = pipeline->num_devices;
+    ps_schedule_shape shape = ps_family_shape(pipeline);
+    int32_t *rank_of = ps_new_raw(arena, int32_t, devices);
+    PS_TRY(family->family.legal(shape, status));
+    PS_TRY(rank_devices(family->family.name, pipeline, rank_of, status));
+
+    int64_t rank_ops = ps_family_rank_ops(family, shape);
+    if (rank_ops * devices > PS_MAX_OPS)
+        return ps_fail(status, PS_BAD_INPUT, "too-many-ops", "%d stages and %d micro-batches make %lld ops, limit %lld",
+                       (int)shape.num_stages, (int)shape.num_microbatches, (long long)(rank_ops * devices),
+                       (long long)PS_MAX_OPS);
+    out->num_devices = devices;
+    out->first = ps_new_raw(arena, int32_t, devices + 1);
+    out->op = ps_new_raw(arena, ps_op, rank_ops * devices);
+    ps_op *op = out->op;
+    for (int32_t device = 0; device < devices; device++) {
+        out->first[device] = (int32_t)(op - out->op);
+        op = family->write_rank(shape, rank_of[device], op);
+    }
+    out->first[devices] = (int32_t)(op - out->op);
+    return PS_OK;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// family.h: what the files of the named families share.
+//
+// Every family here orders the ops of a rank from the shape alone, so a family is a legality rule and a function that
+// writes one rank. Rank r is the device of stage r; stage s runs on the device of stage s mod devices (loop placement).
+#ifndef PS_SCHEDULE_FAMILY_H
+#define PS_SCHEDULE_FAMILY_H
+
+#include "pipesched/schedule.h"
+
+// Writes the ops of one rank in order and returns the end. The shape is legal.
+typedef ps_op *(*ps_rank_writer)(ps_schedule_shape shape, int32_t rank, ps_op *op);
+
+typedef struct ps_family {
+    ps_schedule_family family; // what the public table shows
+    ps_rank_writer write_rank;
+} ps_family;
+
+// One a family file; schedule_table.c lists them.
+extern const ps_family ps_family_gpipe;
+extern const ps_family ps_family_1f1b;
+extern const ps_family ps_family_interleaved;
+extern const ps_family ps_family_zb_h1;
+extern const ps_family ps_family_zb_h2;
+
+const ps_family *ps_family_at(ps_schedule_kind kind);
+
+// PS_BAD_INPUT with rule "pipeline-shape" unless there is at least one device, stage and micro-batch.
+ps_code ps_family_counts(ps_schedule_shape shape, ps_status *status);
+
+// The same, and PS_ILLEGAL with rule "<family>-one-stage" unless there are as many stages as devices.
+ps_code ps_family_one_stage(const char *family, ps_schedule_shape shape, ps_status *status);
+
+// PS_ILLEGAL with rule "<family>-placement" unless stages follow the loop placement, up to a renaming of devices; then
+// all ranks written, each on its device. O(ops).
+ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pipeline *pipeline, ps_schedule *out,
+                           ps_status *status);
+
+// ZB-H1 (factor 1) and ZB-H2 (factor 2) differ only in how far ahead forwards run; see schedule_zb_h1.c.
+ps_op *ps_family_write_zb_h(ps_schedule_shape shape, int32_t rank, int32_t factor, ps_op *op);
+
+// Ops of one rank, whatever the rank.
+int64_t ps_family_rank_ops(const ps_family *family, ps_schedule_shape shape);
+
+ps_schedule_shape ps_family_shape(const ps_pipeline *pipeline);
+
+static inline ps_op *ps_family_put(ps_op *op, ps_op_kind kind, int32_t stage, int32_t microbatch)
+{
+    *op = (ps_op){.microbatch = microbatch, .stage = (uint16_t)stage, .kind = (uint8_t)kind};
+    return op + 1;
+}
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// schedule_table.c: the families by kind and by name. A new family is one new file and one new row.
+#include <assert.h>
+#include <string.h>
+
+#include "schedule/family.h"
+
+static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS] = {
+    [PS_SCHEDULE_GPIPE] = &ps_family_gpipe,
+    [PS_SCHEDULE_1F1B] = &ps_family_1f1b,
+    [PS_SCHEDULE_INTERLEAVED] = &ps_family_interleaved,
+    [PS_SCHEDULE_ZB_H1] = &ps_family_zb_h1,
+    [PS_SCHEDULE_ZB_H2] = &ps_family_zb_h2,
+};
+
+const ps_family *ps_family_at(ps_schedule_kind kind)
+{
+    assert((unsigned)kind < PS_SCHEDULE_KINDS);
+    return FAMILIES[kind];
+}
+
+const ps_schedule_family *ps_schedule_family_at(ps_schedule_kind kind)
+{
+    return &ps_family_at(kind)->family;
+}
+
+const ps_schedule_family *ps_schedule_family_named(const char *name)
+{
+    for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++)
+        if (strcmp(FAMILIES[kind]->family.name, name) == 0)
+            return &FAMILIES[kind]->family;
+    return NULL;
+}
+
+int32_t ps_schedule_loop_device(ps_schedule_shape shape, int32_t stage)
+{
+    return stage % shape.num_devices;
+}
+
+ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,
+                             ps_status *status)
+{
+    return ps_family_at(kind)->family.generate(arena, pipeline, out, status);
+}

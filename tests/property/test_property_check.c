@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Mutation test of the checker: in consistent plans of every schedule, each figure and each name is changed, one at a
+// time and as little as its kind allows. The reader or the checker must refuse every one.
+#include <inttypes.h>
+
+#include "base/text.h"
+#include "pipesched/check.h"
+#include "support/cmocka_all.h"
+#include "support/plan_text.h"
+#include "support/plans.h"
+
+static const char *const MUTATED_SECTIONS[] = {"/layout/",
+                                               "/links/",
+                                               "/gpus/",
+                                               "/stages/",
+                                               "/hops/",
+                                               "/devices/",
+                                               "/ranks/",
+                                               "/schedule/",
+                                               "/prediction/",
+                                               "/bounds/",
+                                               "/inputs/job/global_batch_size",
+                                               "/inputs/job/seq_length",
+                                               "/inputs/job/op_overhead_ms",
+                                               "/inputs/job/memory_reserve_bytes",
+                                               "/inputs/job/zero",
+                                               "/inputs/model/layers",
+                                               "/inputs/model/parameters",
+                                               "/inputs/cluster/gpus_per_node"};
+
+// What only says in words where a figure comes from. Layer names come from the model alone; that each stands once and
+// that there are as many as layers is checked.
+static const char *const WORDS[] = {"/prediction/accuracy", "/bounds/limited_by", "/bounds/method"};
+
+typedef struct scalar {
+    const char *start;
+    const char *end;
+    char path[200];
+} scalar;
+
+typedef struct walker {
+    ps_arena *arena; // of one trial
+    const char *text;
+    const char *at;
+    char path[200];
+    int64_t mutations;
+    int64_t accepted;
+} walker;
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_mutated(const char *path)
+{
+    if (strstr(path, "/layers/") && starts_with(path, "/stages/"))
+        return false;
+    for (size_t index = 0; index < sizeof WORDS / sizeof WORDS[0]; index++)
+        if (strcmp(path, WORDS[index]) == 0)
+            return false;
+    for (size_t index = 0; index < sizeof MUTATED_SECTIONS / sizeof MUTATED_SECTIONS[0]; index++)
+        if (starts_with(path, MUTATED_SECTIONS[index]))
+            return true;
+    return false;
+}
+
+static bool is_refused(ps_arena *arena, const char *text)
+{
+    ps_plan plan;
+    ps_check_result result;
+    ps_status status = {0};
+    if (ps_plan_read_json(arena, "plan.json", text, (int64_t)strlen(text), &plan, &status) != PS_OK)
+        return true;
+    assert_ok(ps_check_plan(arena, &plan, &result, &status), &status);
+    return result.total > 0;
+}
+
+static void try_mutation(walker *w, const scalar *value, const char *replacement)
+{
+    char *text = ps_text_format(w->arena, "%.*s%s%s", (int)(value->start - w->text), w->text, replacement, value->end);
+    w->mutations++;
+    if (!is_refused(w->arena, text)) {
+        w->accepted++;
+        print_message("accepted: %s: %.*s -> %s\n", value->path, (int)(value->end - value->start), value->start,
+                      replacement);
+    }
+    ps_arena_reset(w->arena);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text);
+    size_t length = strlen(end);
+    return size >= length && strcmp(text + size - length, end) == 0;
+}
+
+// Times by a nanosecond, counts and bytes by one, rates by a hundred-millionth. A bandwidth by a hundredth: what moves
+// no transfer by a nanosecond changes nothing.
+static void mutate_number(walker *w, const scalar *value)
+{
+    int64_t size = value->end - value->start;
+    char text[64];
+    if (ends_with(value->path, "_ms")) {
+        int64_t ns;
+        assert_true(ps_decimal_scaled(value->start, size, 1000000, &ns));
+        try_mutation(w, value, ps_format_ms(ns + 1, text));
+        if (ns > 0)
+            try_mutation(w, value, ps_format_ms(ns - 1, text));
+        return;
+    }
+    double number;
+    assert_true(ps_decimal_double(value->start, size, &number));
+    bool is_rate = ends_with(value->path, "_per_s") || ends_with(value->path, "flops") ||
+                   ends_with(value->path, "gap") || ends_with(value->path, "bubble") || ends_with(value->path, "mfu") ||
+                   ends_with(value->path, "_per_gpu") || ends_with(value->path, "_per_iteration");
+    if (is_rate) {
+        double change = ends_with(value->path, "bytes_per_s") ? 1e-2 : 1e-8;
+        try_mutation(w, value, ps_format_double(number + (number > 0 ? number * change : change), text));
+        try_mutation(w, value, ps_format_double(number - (number > 0 ? number * change : change), text));
+        return;
+    }
+    int64_t whole = (int64_t)number;
+    snprintf(text, sizeof text, "%" PRId64, whole + 1);
+    try_mutation(w, value, text);
+    snprintf(text, sizeof text, "%" PRId64, whole - 1);
+    try_mutation(w, value, text);
+}
+
+static void mutate_string(walker *w, const scalar *value)
+{
+    int size = (int)(value->end - value->start) - 2;
+    char text[256];
+    assert_true(size >= 1 && size < 200);
+    char last = value->start[size];
+    bool digit = last >= '0' && last <= '9';
+    snprintf(text, sizeof text, "\"%.*s%c\"", size - 1, value->start + 1, digit ? (last == '9' ? '8' : last + 1) : 'x');
+    try_mutation(w, value, text);
+    snprintf(text, sizeof text, "\"%.*s1\"", size, value->start + 1);
+    try_mutation(w, value, text);
+}
+
+static void mutate_scalar(walker *w, const scalar *value)
+{
+    if (*value->start == '"')
+        mutate_string(w, value);
+    else if (*value->start == 't')
+        try_mutation(w, value, "false");
+    else if (*value->start == 'f')
+        try_mutation(w, value, "true");
+    else if (*value->start != 'n')
+        mutate_number(w, value);
+}
+
+static void skip_blanks(walker *w)
+{
+    w->at += strspn(w->at, " \n");
+}
+
+static void walk_scalar(walker *w)
+{
+    scalar value = {.start = w->at};
+    if (*w->at == '"') {
+        for (w->at++; *w->at != '"'; w->at++)
+            if (*w->at == '\\')
+                w->at++;
+        w->at++;
+    } else {
+        w->at += strcspn(w->at, ",]} \n");
+    }
+    value.end = w->at;
+    memcpy(value.path, w->path, sizeof value.path);
+    if (is_mutated(value.path))
+        mutate_scalar(w, &value);
+}
+
+// The writer's own output, so no care is needed. Recursion is as deep as the format, six.
+static void walk_value(walker *w)
+{
+    skip_blanks(w);
+    char open = *w->at;
+    if (open != '{' && open != '[') {
+        walk_scalar(w);
+        return;
+    }
+    size_t length = strlen(w->path);
+    int32_t index = 0;
+    w->at++;
+    for (skip_blanks(w); *w->at != '}' && *w->at != ']'; skip_blanks(w)) {
+        if (open == '{') {
+            const char *key = w->at + 1;
+            int size = (int)strcspn(key, "\"");
+            snprintf(w->path + length, sizeof w->path - length, "/%.*s", size, key);
+            w->at = strchr(key + size, ':') + 1;
+        } else {
+            snprintf(w->path + length, sizeof w->path - length, "/%" PRId32, index++);
+        }
+        walk_value(w);
+        w->path[length] = '\0';
+        skip_blanks(w);
+        if (*w->at == ',')
+            w->at++;
+    }
+    w->at++;
+}
+
+static void every_change_of_one_figure_is_refused(void **state)
+{
+    static const plan_spec specs[] = {
+        {.pp = 2, .vp = 1, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_1F1B},
+        {.pp = 4, .vp = 1, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_GPIPE, .recompute = PS_RECOMPUTE_FULL},
+        {.pp = 2, .vp = 2, .dp = 2, .tp = 2, .schedule = PS_SCHEDULE_INTERLEAVED},
+        {.pp = 4, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_INTERLEAVED, .recompute = PS_RECOMPUTE_FULL},
+        {.pp = 4, .vp = 1, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_ZB_H1},
+        {.pp = 2, .vp = 1, .dp = 1, .tp = 2, .schedule = PS_SCHEDULE_ZB_H2, .no_barrier = true},
+        {.pp = 1, .vp = 1, .dp = 4, .tp = 1, .schedule = PS_SCHEDULE_1F1B},
+    };
+    for (size_t index = 0; index < sizeof specs / sizeof specs[0]; index++) {
+        plan_spec spec = specs[index];
+        spec.num_microbatches = 8;
+        spec.gpus_per_node = 4;
+        char *text = plan_text(*state, consistent_plan(*state, spec), NULL);
+        walker w = {.arena = ps_arena_new(0), .text = text, .at = text};
+        assert_false(is_refused(w.arena, text));
+        ps_arena_reset(w.arena);
+        walk_value(&w);
+        ps_arena_free(w.arena);
+        print_message("%s of %d stages: %d changes\n", ps_schedule_family_at(spec.schedule)->name, spec.pp * spec.vp,
+                      (int)w.mutations);
+        assert_true(w.mutations > 250);
+        assert_int_equal(w.accepted, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_in_arena(every_change_of_one_figure_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cmocka_all.h: cmocka with the headers it needs, and the arena that most tests run in.
+#ifndef PS_TESTS_CMOCKA_ALL_H
+#define PS_TESTS_CMOCKA_ALL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pipesched/arena.h"
+#include "pipesched/status.h"
+
+// *state is a ps_arena of its own for each test. A test that runs out of memory aborts.
+int arena_setup(void **state);
+int arena_teardown(void **state);
+
+#define test_in_arena(function) cmocka_unit_test_setup_teardown(function, arena_setup, arena_teardown)
+
+// The call succeeds; otherwise the test fails and prints the status.
+void assert_ok(ps_code code, const ps_status *status);
+
+// Directory of the reference data (environment variable PIPESCHED_REFERENCE_DATA), or NULL. Tests that need it return
+// through skip_without_reference_data().
+const char *reference_data(void);
+#define skip_without_reference_data()                                                                                  \
+    do {                                                                                                               \
+        if (!reference_data()) {                                                                                       \
+            print_message("not run: PIPESCHED_REFERENCE_DATA is not set\n");                                           \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pipelines.c: see pipelines.h.
+#include "support/pipelines.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "support/cmocka_all.h"
+
+static ps_pipeline *empty_pipeline(ps_arena *arena, int32_t devices, int32_t stages, int32_t microbatches)
+{
+    ps_pipeline *pipeline = ps_new(arena, ps_pipeline, 1);
+    *pipeline = (ps_pipeline){.num_stages = stages,
+                              .num_devices = devices,
+                              .num_microbatches = microbatches,
+                              .stage = ps_new(arena, ps_stage, stages),
+                              .forward_hop = ps_new(arena, ps_hop, stages),
+                              .backward_hop = ps_new(arena, ps_hop, stages),
+                              .device = ps_new(arena, ps_device, devices)};
+    for (int32_t s = 0; s < stages; s++)
+        pipeline->stage[s].device = s % devices;
+    for (int32_t d = 0; d < devices; d++)
+        pipeline->device[d].memory_limit = INT64_MAX;
+    ps_pipeline_assign_lanes(arena, pipeline);
+    return pipeline;
+}
+
+ps_pipeline *looped_stages(ps_arena *arena, int32_t devices, int32_t stages, int32_t microbatches, costs cost)
+{
+    ps_pipeline *pipeline = empty_pipeline(arena, devices, stages, microbatches);
+    int64_t whole = cost.backward_ns > 0 ? cost.backward_ns : cost.backward_input_ns + cost.backward_weight_ns;
+    for (int32_t s = 0; s < stages; s++) {
+        ps_stage *stage = &pipeline->stage[s];
+        stage->duration_ns[PS_OP_FORWARD] = cost.forward_ns;
+        stage->duration_ns[PS_OP_BACKWARD] = whole;
+        stage->duration_ns[PS_OP_BACKWARD_INPUT] = cost.backward_input_ns;
+        stage->duration_ns[PS_OP_BACKWARD_WEIGHT] = cost.backward_weight_ns;
+        stage->held_after_forward = cost.held_after_forward;
+        stage->held_after_backward_input = cost.held_after_backward_input;
+    }
+    for (int32_t s = 0; s + 1 < stages; s++) {
+        ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
+        for (int i = 0; i < 2; i++) {
+            hops[i]->latency_ns = cost.hop_latency_ns;
+            hops[i]->occupy_ns = cost.hop_occupy_ns;
+        }
+    }
+    return pipeline;
+}
+
+ps_pipeline *equal_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost)
+{
+    return looped_stages(arena, devices, devices, microbatches, cost);
+}
+
+ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_t stages, int32_t microbatches)
+{
+    ps_pipeline *pipeline = empty_pipeline(arena, devices, stages, microbatches);
+    for (int32_t s = 0; s < stages; s++) {
+        ps_stage *stage = &pipeline->stage[s];
+        for (int kind = 0; kind < PS_OP_KINDS; kind++)
+            stage->duration_ns[kind] = ps_rng_range(rng, 0, 9);
+        stage->held_after_forward = ps_rng_range(rng, 0, 9);
+        stage->held_after_backward_input = ps_rng_range(rng, 0, 9);
+        stage->transient = ps_rng_range(rng, 0, 9);
+    }
+    for (int32_t s = 0; s + 1 < stages; s++) {
+        ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
+        for (int i = 0; i < 2; i++) {
+            hops[i]->latency_ns = ps_rng_range(rng, 0, 4);
+            hops[i]->occupy_ns = ps_rng_range(rng, 0, 12);
+        }
+    }
+    for (int32_t d = 0; d < devices; d++)
+        pipeline->device[d].static_memory = ps_rng_range(rng, 0, 20);
+    return pipeline;
+}
+
+ps_schedule schedule_for(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind)
+{
+    ps_schedule schedule = {0};
+    ps_status status = {0};
+    assert_ok(ps_pipeline_validate(pipeline, &status), &status);
+    assert_ok(ps_schedule_generate(arena, kind, pipeline, &schedule, &status), &status);
+    return schedule;
+}
+
+ps_timeline simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule)
+{
+    ps_timeline timeline = {0};
+    ps_status status = {0};
+    assert_ok(ps_simulate(arena, pipeline, schedule, &timeline, &status), &status);
+    return timeline;
+}
+
+ps_timeline run(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind)
+{
+    ps_schedule schedule = schedule_for(arena, pipeline, kind);
+    return simulate(arena, pipeline, &schedule);
+}
+
+ps_schedule_shape random_shape(ps_rng *rng, ps_schedule_kind kind)
+{
+    bool looped = ps_schedule_family_at(kind)->virtual_stages;
+    ps_schedule_shape shape = {.num_devices = (int32_t)ps_rng_range(rng, 1, 6)};
+    int32_t chunks = looped ? (int32_t)ps_rng_range(rng, 2, 4) : 1;
+    int32_t group = looped ? shape.num_devices : 1;
+    shape.num_stages = shape.num_devices * chunks;
+    shape.num_microbatches = group * (int32_t)ps_rng_range(rng, 1, looped ? 3 : 15);
+    return shape;
+}
+
+void assert_near(double value, double want, double tolerance)
+{
+    if (!(fabs(value - want) <= tolerance))
+        fail_msg("%.17g is not within %g of %.17g", value, tolerance, want);
+}
+
+ps_schedule schedule_from_cells(ps_arena *arena, const char *const *cells, int32_t devices)
+{
+    int64_t room = 1;
+    for (int32_t d = 0; d < devices; d++)
+        room += (int64_t)strlen(cells[d]);
+    ps_schedule schedule = {
+        .num_devices = devices, .first = ps_new(arena, int32_t, devices + 1), .op = ps_new(arena, ps_op, room)};
+    int32_t count = 0;
+    for (int32_t d = 0; d < devices; d++) {
+        const char *at = cells[d];
+        char cell[32];
+        int used = 0;
+        while (sscanf(at, "%31s%n", cell, &used) == 1) {
+            if (!ps_op_parse(cell, &schedule.op[count]))
+                fail_msg("not a cell: %s", cell);
+            count++;
+            at += used;
+        }
+        schedule.first[d + 1] = count;
+    }
+    return schedule;
+}

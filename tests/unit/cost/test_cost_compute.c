@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/compute.h"
+
+#include "unit/cost/fixtures.h"
+
+// A GPU without memory or kernel time: what is left is FLOP over the rate.
+static ps_group flops_only(void)
+{
+    ps_group group = a100_group(1);
+    group.gpu.memory_bytes_per_s.value = 1e30;
+    group.gpu.kernel_seconds.value = 1e-30;
+    group.gpu.attention_efficiency.value = group.gpu.gemm_efficiency.value;
+    return group;
+}
+
+// Qi et al. 2024, table 1: F, B and W of a GPT layer are as (24h + 4s) : (24h + 8s) : 24h.
+static void gpt_backward_splits_as_in_the_zero_bubble_paper(void **state)
+{
+    ps_block block = gpt_block(4096, 32, 50304, 2048);
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = flops_only();
+    ps_job job = plain_job(2048);
+    ps_layout layout = plain_layout();
+    job.flash_attention = false;
+    ps_layer_cost cost = cost_of(*state, &model, &group, &job, &layout).layer[1];
+
+    double unit = 24.0 * 4096;
+    assert_near((double)cost.forward_ns / (double)cost.backward_weight_ns, (unit + 4 * 2048) / unit, 1e-6);
+    assert_near((double)cost.backward_input_ns / (double)cost.backward_weight_ns, (unit + 8 * 2048) / unit, 1e-6);
+    assert_near((double)cost.backward_weight_ns, 24.0 * 2048 * 4096 * 4096 / (312e12 * 0.74) * 1e9, 1e-6);
+}
+
+// Flash attention skips the masked half forward and recomputes scores backward: 2.5 times its forward.
+static void flash_attention_costs_half_forward_and_two_and_a_half_times_that_backward(void **state)
+{
+    ps_block block = gpt_block(4096, 32, 50304, 2048);
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = flops_only();
+    ps_job job = plain_job(2048);
+    ps_layout layout = plain_layout();
+    ps_layer_cost cost = cost_of(*state, &model, &group, &job, &layout).layer[1];
+
+    double unit = 24.0 * 4096;
+    assert_near((double)cost.forward_ns / (double)cost.backward_weight_ns, (unit + 2 * 2048) / unit, 1e-6);
+    assert_near((double)cost.backward_input_ns / (double)cost.backward_weight_ns, (unit + 5 * 2048) / unit, 1e-6);
+}
+
+static int64_t all_passes(const ps_layer_cost *cost)
+{
+    return cost->forward_ns + cost->backward_input_ns + cost->backward_weight_ns + cost->recompute_ns;
+}
+
+// Why even cuts are wrong: the head of Llama-3-8B has 2.4 times the FLOP of a block's matrices.
+static void head_of_llama3_8b_weighs_more_than_two_blocks(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 32, false);
+    ps_group group = h100_group(1);
+    ps_job job = plain_job(4096);
+    ps_layout layout = plain_layout();
+    ps_cost_table table = cost_of(*state, &model, &group, &job, &layout);
+    double blocks = (double)all_passes(&table.layer[34]) / (double)all_passes(&table.layer[1]);
+    assert_true(blocks > 2.1 && blocks < 2.5);
+}
+
+static void sliding_window_shortens_only_attention(void **state)
+{
+    ps_block full = llama3_8b_block();
+    ps_block windowed = llama3_8b_block();
+    windowed.sliding_window = 4096;
+    ps_model a = transformer(*state, &full, 1, false);
+    ps_model b = transformer(*state, &windowed, 1, false);
+    ps_group group = flops_only();
+    ps_job job = plain_job(8192);
+    ps_layout layout = plain_layout();
+    ps_layer_cost ca = cost_of(*state, &a, &group, &job, &layout).layer[1];
+    ps_layer_cost cb = cost_of(*state, &b, &group, &job, &layout).layer[1];
+
+    // Mean keys of a query: 4096 of 8192 without a window, 4096 * (1 - 4096 / 16384) = 3072 with.
+    double saved = 4.0 * 8192 * 1024 * 4096 / (312e12 * 0.74) * 1e9;
+    assert_near((double)(ca.forward_ns - cb.forward_ns), saved, 1e-4);
+    assert_int_equal(ca.backward_weight_ns, cb.backward_weight_ns);
+    windowed.sliding_window = 8192;
+    ps_model c = transformer(*state, &windowed, 1, false);
+    assert_int_equal(cost_of(*state, &c, &group, &job, &layout).layer[1].forward_ns, ca.forward_ns);
+}
+
+// Two of eight experts work on a token, so Mixtral computes as a dense model of two FFNs.
+static void experts_cost_as_many_flops_as_a_token_uses(void **state)
+{
+    ps_block experts = mixtral_block();
+    ps_block dense = mixtral_block();
+    dense.experts = dense.experts_per_token = dense.expert_ffn_size = 0;
+    dense.ffn_size = 2 * 14336;
+    ps_model a = transformer(*state, &experts, 1, false);
+    ps_model b = transformer(*state, &dense, 1, false);
+    double router = 6.0 * 4096 * 4096 * 8;
+    assert_near(ps_layer_model_flops(&a.layer[1], 4096) - router, ps_layer_model_flops(&b.layer[1], 4096), 1e-12);
+
+    ps_group group = a100_group(1);
+    ps_job job = plain_job(4096);
+    ps_layout layout = plain_layout();
+    int64_t of_experts = cost_of(*state, &a, &group, &job, &layout).layer[1].forward_ns;
+    int64_t of_dense = cost_of(*state, &b, &group, &job, &layout).layer[1].forward_ns;
+    assert_true(of_experts > of_dense && of_experts < of_dense * 3 / 2);
+}
+
+// With few tokens reading all experts' weights binds, so time hardly falls with the batch.
+static void few_tokens_leave_experts_bound_by_memory(void **state)
+{
+    ps_block block = mixtral_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = h100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job few = plain_job(64);
+    ps_job more = plain_job(128);
+    double a = (double)cost_of(*state, &model, &group, &few, &layout).layer[1].forward_ns;
+    double b = (double)cost_of(*state, &model, &group, &more, &layout).layer[1].forward_ns;
+    assert_near(a, b, 0.05);
+    double weights = 2.0 * 8 * 3 * 4096 * 14336 / (3.35e12 * 0.75) * 1e9;
+    assert_true(a > weights);
+}
+
+// Narayanan et al. 2021, equation 3 counts 72 s l h^2 (1 + s/6h) without recompute, attention unmasked; the causal half
+// makes it s/12h. Vocabulary: 6 s h V.
+static void model_flops_are_causal_and_without_recompute(void **state)
+{
+    ps_block block = gpt_block(12288, 96, 51200, 2048);
+    ps_model model = transformer(*state, &block, 96, false);
+    ps_group group = a100_group(1);
+    ps_job job = plain_job(2048);
+    ps_layout layout = plain_layout();
+    layout.recompute = PS_RECOMPUTE_FULL;
+    ps_cost_table table = cost_of(*state, &model, &group, &job, &layout);
+    double s = 2048;
+    double h = 12288;
+    assert_near(table.model_flops, 72 * s * 96 * h * h * (1 + s / (12 * h)) + 6 * s * h * 51200, 1e-12);
+}
+
+static void full_recompute_repeats_the_forward_of_blocks_only(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 2, false);
+    ps_group group = h100_group(1);
+    ps_job job = plain_job(4096);
+    ps_layout layout = plain_layout();
+    layout.tp = 4;
+    layout.recompute = PS_RECOMPUTE_FULL;
+    ps_cost_table table = cost_of(*state, &model, &group, &job, &layout);
+    assert_int_equal(table.layer[0].recompute_ns, 0);
+    assert_int_equal(table.layer[1].recompute_ns, table.layer[1].forward_ns);
+    assert_int_equal(table.layer[3].recompute_ns, 0);
+    assert_int_equal(table.layer[4].recompute_ns, 0);
+}
+
+static void more_work_never_takes_less_time(void **state)
+{
+    ps_block blocks[] = {llama3_8b_block(), mixtral_block(), gpt_block(4096, 32, 50304, 2048)};
+    ps_group group = h100_group(2);
+
+    for (int32_t i = 0; i < 3; i++) {
+        ps_model model = transformer(*state, &blocks[i], 1, false);
+        int64_t before[4] = {0};
+        for (int32_t size = 1; size <= 64; size *= 2) {
+            ps_job job = plain_job(1024);
+            ps_layout layout = plain_layout();
+            layout.micro_batch_size = size;
+            ps_cost_table table = cost_of(*state, &model, &group, &job, &layout);
+            for (int32_t layer = 0; layer < 4; layer++) {
+                assert_true(all_passes(&table.layer[layer]) >= before[layer]);
+                before[layer] = all_passes(&table.layer[layer]);
+            }
+        }
+    }
+}
+
+// Eight ranks of one NVLink domain share a block's work but wait for each other.
+static void tensor_parallelism_shares_work_and_adds_communication(void **state)
+{
+    ps_block block = llama3_70b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = h100_group(4);
+    ps_job job = plain_job(8192);
+    ps_layout layout = plain_layout();
+    int64_t alone = all_passes(&cost_of(*state, &model, &group, &job, &layout).layer[1]);
+    layout.tp = 8;
+    int64_t shared = all_passes(&cost_of(*state, &model, &group, &job, &layout).layer[1]);
+    job.overlap_tp = true;
+    int64_t overlapped = all_passes(&cost_of(*state, &model, &group, &job, &layout).layer[1]);
+    assert_true(shared < alone / 4 && shared > alone / 8);
+    assert_true(overlapped < shared && overlapped > alone / 8);
+}
+
+static void fp8_speeds_up_matrices_but_not_attention(void **state)
+{
+    ps_block block = llama3_70b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = h100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    ps_layer_cost bf16 = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    job.precision = PS_PRECISION_FP8;
+    ps_layer_cost fp8 = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_near((double)bf16.backward_weight_ns / (double)fp8.backward_weight_ns, 1.5, 0.02);
+    assert_true(fp8.backward_input_ns * 3 > bf16.backward_input_ns * 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_in_arena(gpt_backward_splits_as_in_the_zero_bubble_paper),
+        test_in_arena(flash_attention_costs_half_forward_and_two_and_a_half_times_that_backward),
+        test_in_arena(head_of_llama3_8b_weighs_more_than_two_blocks),
+        test_in_arena(sliding_window_shortens_only_attention),
+        test_in_arena(experts_cost_as_many_flops_as_a_token_uses),
+        test_in_arena(few_tokens_leave_experts_bound_by_memory),
+        test_in_arena(model_flops_are_causal_and_without_recompute),
+        test_in_arena(full_recompute_repeats_the_forward_of_blocks_only),
+        test_in_arena(more_work_never_takes_less_time),
+        test_in_arena(tensor_parallelism_shares_work_and_adds_communication),
+        test_in_arena(fp8_speeds_up_matrices_but_not_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

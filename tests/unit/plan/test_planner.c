@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipesched/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pipesched/check.h"
+#include "plan/candidates.h"
+#include "plan/evaluate.h"
+#include "plan/layout_bound.h"
+#include "support/cmocka_all.h"
+
+// Six unequal timed layers with state and activations, in 1 GiB-ish figures that make memory matter.
+static const char timed_model[] =
+    "{\"format\": \"pipesched/model/v1\", \"name\": \"six\", \"layers\": ["
+    "{\"name\": \"a\", \"kind\": \"x\", \"parameters\": 100000000, \"output_bytes\": 1000000, \"forward_ms\": 3,"
+    " \"backward_input_ms\": 2, \"backward_weight_ms\": 2, \"held_after_forward_bytes\": 900000000,"
+    " \"held_after_backward_input_bytes\": 400000000},"
+    "{\"name\": \"b\", \"kind\": \"x\", \"repeat\": 4, \"parameters\": 200000000, \"output_bytes\": 1000000,"
+    " \"forward_ms\": 2, \"backward_input_ms\": 2, \"backward_weight_ms\": 1, \"held_after_forward_bytes\": 500000000,"
+    " \"held_after_backward_input_bytes\": 200000000},"
+    "{\"name\": \"c\", \"kind\": \"x\", \"parameters\": 50000000, \"output_bytes\": 4, \"forward_ms\": 4,"
+    " \"backward_input_ms\": 5, \"backward_weight_ms\": 3, \"held_after_forward_bytes\": 100000000}]}";
+
+static void load(ps_arena *arena, const char *model, const char *cluster, ps_model *m, ps_cluster *c)
+{
+    ps_status status = {0};
+    ps_cluster_options options = {.nic_bytes_per_s = 50e9};
+    if (model[0] == '{')
+        assert_ok(ps_model_parse(arena, "model.json", model, (int64_t)strlen(model), m, &status), &status);
+    else
+        assert_ok(ps_model_load(arena, model, m, &status), &status);
+    assert_ok(ps_cluster_load(arena, cluster, &options, c, &status), &status);
+}
+
+static ps_job job_of(const char *const *options)
+{
+    ps_job job;
+    ps_status status = {0};
+    ps_job_init(&job);
+    for (; options[0]; options += 2)
+        assert_ok(ps_job_set(&job, options[0], options[1], &status), &status);
+    return job;
+}
+
+#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static ps_plan plan_of(ps_arena *arena, const char *model, const char *cluster, const char *const *options)
+{
+    ps_model m;
+    ps_cluster c;
+    ps_plan plan;
+    ps_status status = {0};
+    ps_job job = job_of(options);
+    load(arena, model, cluster, &m, &c);
+    assert_ok(ps_plan_search_best(arena, &m, &c, &job, NULL, &plan, &status), &status);
+    return plan;
+}
+
+static void every_layer_is_placed_once_and_memory_holds(void **state)
+{
+    ps_plan plan = plan_of(*state, "llama-3.1-70b", "8x8xH100-SXM5-80GB",
+                           OPTIONS("global-batch-size", "1024", "seq-length", "8192"));
+    int32_t next = 0;
+    assert_true(plan.feasible);
+    for (int32_t stage = 0; stage < plan.num_stages; stage++) {
+        assert_int_equal(plan.stage[stage].first_layer[0], next);
+        next = plan.stage[stage].last_layer[0] + 1;
+    }
+    assert_int_equal(next, 83); // embedding, 80 blocks, final norm, head
+    for (int32_t device = 0; device < plan.num_devices; device++)
+        assert_true(plan.device[device].memory.total_peak <= plan.device[device].memory.capacity);
+    assert_true(plan.bounds.iteration_ns > 0 && plan.bounds.iteration_ns <= plan.prediction.iteration_ns);
+}
+
+// The winner is the same, to the last figure, whatever the number of threads.
+static void threads_do_not_change_the_plan(void **state)
+{
+    char *text[3] = {NULL};
+    const char *threads[3] = {"1", "2", "4"};
+    for (int32_t index = 0; index < 3; index++) {
+        size_t size = 0;
+        ps_status status = {0};
+        ps_plan plan = plan_of(*state, timed_model, "2x4xA100-SXM4-80GB",
+                               OPTIONS("global-batch-size", "64", "seq-length", "1024", "threads", threads[index]));
+        plan.inputs.job.threads = 0;
+        FILE *file = open_memstream(&text[index], &size);
+        assert_ok(ps_plan_write_json(&plan, NULL, file, &status), &status);
+        fclose(file);
+    }
+    assert_string_equal(text[0], text[1]);
+    assert_string_equal(text[0], text[2]);
+    for (int32_t index = 0; index < 3; index++)
+        free(text[index]);
+}
+
+// Every cut of every candidate, by brute force: none is faster than the bound or than the plan's winner says.
+static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                           int32_t *first_layer, int32_t stage, int64_t *best)
+{
+    int32_t stages = candidate->layout.pp * candidate->layout.vp;
+    int32_t layers = context->model->num_layers;
+    if (stage == stages) {
+        ps_run run;
+        ps_status status = {0};
+        first_layer[stages] = layers;
+        assert_ok(ps_run_cut(arena, context, candidate, first_layer, &run, &status), &status);
+        if (run.fits && run.prediction.iteration_ns < *best)
+            *best = run.prediction.iteration_ns;
+        return;
+    }
+    for (int32_t first = first_layer[stage - 1] + 1; first <= layers - (stages - stage); first++) {
+        first_layer[stage] = first;
+        enumerate_cuts(arena, context, candidate, first_layer, stage + 1, best);
+    }
+}
+
+static void no_layout_and_no_cut_beats_the_bound(void **state)
+{
+    const char *const *options = OPTIONS("global-batch-size", "16", "seq-length", "1024", "op-overhead", "10us");
+    ps_arena *arena = *state;
+    ps_model model;
+    ps_cluster cluster;
+    ps_job job = job_of(options);
+    load(arena, timed_model, "1x4xA100-SXM4-40GB", &model, &cluster);
+    ps_plan plan = plan_of(arena, timed_model, "1x4xA100-SXM4-40GB", options);
+    ps_plan_context context = {.model = &model,
+                               .group = &cluster.group[0],
+                               .job = &job,
+                               .num_gpus = 4,
+                               .capacity_bytes = (int64_t)cluster.group[0].gpu.memory_usable_bytes.value};
+    ps_candidate_list list = {0};
+    int64_t best = INT64_MAX;
+
+    ps_candidates_enumerate(arena, &context, &list);
+    assert_true(list.candidate.count > 20);
+    for (int64_t index = 0; index < list.candidate.count; index++) {
+        ps_candidate *candidate = &list.candidate.data[index];
+        int32_t first_layer[8] = {0};
+        int64_t own = INT64_MAX;
+        const char *by = NULL;
+        ps_layout_bound_quick(arena, &context, candidate);
+        enumerate_cuts(arena, &context, candidate, first_layer, 1, &own);
+        if (own == INT64_MAX)
+            continue;
+        assert_true(candidate->bound_ns <= own);
+        assert_true(ps_layout_bound_cuts(arena, &context, candidate, own, &by) <= own);
+        if (own < best)
+            best = own;
+    }
+    assert_true(plan.feasible);
+    assert_true(plan.bounds.iteration_ns <= best);
+    assert_int_equal(plan.prediction.iteration_ns, best);
+}
+
+// C20c: 18 B * 235e9 parameters exceed 32 * 79.1 GiB whatever the split; the answer needs no search.
+static void state_larger_than_the_cluster_is_refused_by_a_bound(void **state)
+{
+    ps_plan plan = plan_of(*state, "llama-3.1-405b", "4x8xH100-SXM5-80GB",
+                           OPTIONS("global-batch-size", "256", "seq-length", "4096"));
+    assert_false(plan.feasible);
+    assert_int_equal(plan.num_reasons, 1);
+    assert_string_equal(plan.reason[0].rule, "state-exceeds-cluster");
+    assert_true(plan.reason[0].need > plan.reason[0].have);
+    assert_non_null(plan.reason[0].hint);
+    assert_int_equal(plan.search.evaluated, 0);
+}
+
+static void an_infeasible_job_names_the_term_and_a_change_that_fits(void **state)
+{
+    ps_plan plan =
+        plan_of(*state, "llama-3.1-8b", "1x4xA100-SXM4-40GB",
+                OPTIONS("global-batch-size", "8", "seq-length", "1024", "tp", "1", "pp", "1", "recompute", "none"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "memory");
+    assert_non_null(plan.reason[0].dominant);
+    assert_non_null(plan.reason[0].hint);
+}
+
+static void bf16_asked_for_on_a_v100_is_refused_and_fp16_named(void **state)
+{
+    ps_plan plan = plan_of(*state, "gpt2", "1x8xV100-SXM2-32GB",
+                           OPTIONS("global-batch-size", "64", "seq-length", "1024", "precision", "bf16"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "precision-unsupported");
+    assert_non_null(strstr(plan.reason[0].hint, "fp16"));
+}
+
+static void without_a_wish_a_v100_gets_fp16_and_the_plan_says_so(void **state)
+{
+    ps_plan plan =
+        plan_of(*state, "gpt2", "1x8xV100-SXM2-32GB", OPTIONS("global-batch-size", "64", "seq-length", "1024"));
+    bool said = false;
+    assert_true(plan.feasible);
+    assert_int_equal(plan.inputs.job.precision, PS_PRECISION_FP16);
+    for (int32_t index = 0; index < plan.num_diagnostics; index++)
+        said |= strcmp(plan.diagnostic[index].code, "precision-fp16") == 0;
+    assert_true(said);
+}
+
+static void degrees_that_leave_gpus_over_are_refused_by_rule(void **state)
+{
+    ps_plan plan = plan_of(*state, "gpt2", "1x8xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "64", "seq-length", "1024", "pp", "3"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "gpus-used");
+}
+
+static void more_ranks_than_layers_are_refused_by_rule(void **state)
+{
+    ps_plan plan = plan_of(*state, "gpt2", "16x8xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "128", "seq-length", "1024", "pp", "128"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "fewer-layers-than-stages");
+}
+
+static void too_many_ops_show_the_product(void **state)
+{
+    ps_plan plan = plan_of(*state, "gpt2", "1x8xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "16777216", "seq-length", "128", "pp", "8", "micro-batch-size",
+                                   "1", "schedule", "1f1b"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "too-many-ops");
+    assert_non_null(strstr(plan.reason[0].message, "8 stages * 16777216 micro-batches * 3 ops"));
+}
+
+// Without the barrier the span counts: a zero-bubble schedule then wins over its own makespan.
+static void the_optimizer_barrier_decides_what_counts(void **state)
+{
+    ps_plan plan = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "32", "seq-length", "1024", "pp", "4", "schedule", "zb-h2",
+                                   "optimizer-barrier", "off"));
+    assert_true(plan.feasible);
+    assert_int_equal(plan.prediction.pipeline_ns, plan.prediction.span_ns);
+    assert_true(plan.prediction.span_ns < plan.prediction.makespan_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_in_arena(every_layer_is_placed_once_and_memory_holds),
+        test_in_arena(threads_do_not_change_the_plan),
+        test_in_arena(no_layout_and_no_cut_beats_the_bound),
+        test_in_arena(state_larger_than_the_cluster_is_refused_by_a_bound),
+        test_in_arena(an_infeasible_job_names_the_term_and_a_change_that_fits),
+        test_in_arena(bf16_asked_for_on_a_v100_is_refused_and_fp16_named),
+        test_in_arena(without_a_wish_a_v100_gets_fp16_and_the_plan_says_so),
+        test_in_arena(degrees_that_leave_gpus_over_are_refused_by_rule),
+        test_in_arena(more_ranks_than_layers_are_refused_by_rule),
+        test_in_arena(too_many_ops_show_the_product),
+        test_in_arena(the_optimizer_barrier_decides_what_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
