@@ -149,7 +149,7 @@ typedef struct ps_plan_prediction {
     double tokens_per_s;
     double model_tflops_per_gpu; // causal attention, no recompute
     double mfu;
-    double usd_per_iteration; // GPU hours + energy, each where it has a price; 0: neither has
+    double usd_per_iteration; // GPU hours and energy, each where it has a price; 0: neither has
     double kwh_per_iteration; // ranks * gpu_watts * iteration; 0: power not known
     const char *accuracy;
 } ps_plan_prediction;

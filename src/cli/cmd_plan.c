@@ -115,7 +115,8 @@ static ps_code run_plan(ps_run *run, ps_status *status)
         return code;
     run->verdict = code != PS_OK ? code : plan.feasible ? PS_OK : PS_INFEASIBLE;
     if (code == PS_TIME_LIMIT)
-        ps_run_note(run, "the time limit was hit: this is the best so far");
+        ps_run_note(run, plan.feasible ? "the time limit was hit: this is the best so far"
+                                       : "the time limit was hit before any plan was found");
     return write_results(run, &plan, status);
 }
 

@@ -99,6 +99,9 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
     ps_status misfit = {0};
     if (ps_timeline_fits(pipeline, &timeline, &misfit) != PS_OK) {
         simulation->misfit = &misfit;
+        while (timeline.device[simulation->misfit_device].peak_memory <=
+               pipeline->device[simulation->misfit_device].memory_limit)
+            simulation->misfit_device++;
         run->verdict = PS_INFEASIBLE;
     }
     if (run->common->json)

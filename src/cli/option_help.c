@@ -87,6 +87,9 @@ void ps_command_help(FILE *file, const ps_command *command)
             print_option(file, &(*group)->option[index]);
     }
     fprintf(file, "\nExamples:\n");
-    for (const char *line = command->examples; *line; line += strcspn(line, "\n") + 1)
-        fprintf(file, "  %.*s\n", (int)strcspn(line, "\n"), line);
+    for (const char *line = command->examples; *line; line += *line == '\n') {
+        int size = (int)strcspn(line, "\n");
+        fprintf(file, "  %.*s\n", size, line);
+        line += size;
+    }
 }

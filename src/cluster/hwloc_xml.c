@@ -165,17 +165,23 @@ static ps_code check_sets(check *c, const char *type, const char *const *attribu
         return refuse(status, type, "has no well-formed cpuset and complete_cpuset");
     if (!is_inside(other, &self->set))
         return refuse(status, type, "has a cpuset outside its complete_cpuset");
+    if (self->kind == PROCESSOR && count_bits(other) == 1)
+        c->processors++; // one that is off has its bit in complete_cpuset alone
     if (parent->kind != OTHER && !is_inside(&self->set, &parent->set))
         return refuse(status, type, "has processors outside those of the object around it");
     for (int i = 0; needed[i]; i++) {
         const char *text = attribute(attributes, needed[i]);
         if (!text || !parse_set(text, other))
             return refuse(status, type, "has no well-formed nodeset and complete_nodeset");
+        if (strcmp(type, "NUMANode") == 0 && count_bits(other) != 1)
+            return refuse(status, type, "is more or less than one node");
     }
     for (int i = 0; optional[i]; i++) {
         const char *text = attribute(attributes, optional[i]);
         if (text && !parse_set(text, other))
             return refuse(status, type, "has a malformed set");
+        if (text && c->frame[c->depth - 1].kind == OTHER && count_bits(other) == 0)
+            return refuse(status, type, "allows no processor or memory");
     }
     return PS_OK;
 }
@@ -202,11 +208,8 @@ static ps_code check_cpu_object(check *c, const char *type, const char *const *a
     if (first <= parent->last_first || !take(&parent->taken, &self->set))
         return refuse(status, type, "shares processors with the one before it, or is out of order");
     parent->last_first = first;
-    if (self->kind == PROCESSOR) {
-        c->processors++;
-        if (count_bits(&self->set) != 1)
-            return refuse(status, type, "is more than one processor");
-    }
+    if (self->kind == PROCESSOR && count_bits(&self->set) != 1)
+        return refuse(status, type, "is more than one processor");
     return PS_OK;
 }
 
@@ -253,6 +256,30 @@ static ps_code check_root(check *c, const char *element, const char *const *attr
     return ps_fail_hint(status, "write it on that machine with: lstopo --of xml --export-xml-flags 2 node.xml");
 }
 
+// hwloc gives up half way, and loses the memory of what it read so far, where one of these is missing.
+static ps_code check_other(const char *element, const char *const *attributes, ps_status *status)
+{
+    static const struct {
+        const char *element;
+        const char *needed[5];
+    } elements[] = {
+        {"info", {"name", "value"}},
+        {"distances", {"nbobjs", "relative_depth", "latency_base"}},
+        {"latency", {"value"}},
+        {"distances2", {"type", "nbobjs", "kind", "indexing"}},
+        {"distances2hetero", {"nbobjs", "kind"}},
+        {"indexes", {"length"}},
+        {"u64values", {"length"}},
+    };
+
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (strcmp(element, elements[i].element) == 0)
+            for (int k = 0; elements[i].needed[k]; k++)
+                if (!attribute(attributes, elements[i].needed[k]))
+                    return refuse(status, element, "lacks an attribute that it always has");
+    return PS_OK;
+}
+
 static ps_code on_start(void *context, const char *element, const char *const *attributes, ps_status *status)
 {
     check *c = context;
@@ -266,7 +293,7 @@ static ps_code on_start(void *context, const char *element, const char *const *a
     if (c->elements > MAX_OBJECTS)
         return ps_fail(status, PS_BAD_INPUT, "hwloc-size", "more than %d elements", MAX_OBJECTS);
     if (strcmp(element, "object") != 0)
-        return PS_OK;
+        return check_other(element, attributes, status);
 
     const char *type = attribute(attributes, "type");
     if (!type)

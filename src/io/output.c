@@ -29,7 +29,9 @@ static ps_code fail_write(const char *shown, int error, ps_status *status)
     char reason[128] = "an earlier write failed";
     if (error != 0 && strerror_r(error, reason, sizeof reason) != 0)
         snprintf(reason, sizeof reason, "error %d", error);
-    ps_fail(status, PS_IO, "file-write", "cannot write the output: %s", reason);
+    bool exhausted = error == ENOMEM; // of a stream's buffer
+    ps_fail(status, exhausted ? PS_EXHAUSTED : PS_IO, exhausted ? "out-of-memory" : "file-write",
+            "cannot write the output: %s", reason);
     return ps_fail_at(status, shown, 0, 0, NULL);
 }
 

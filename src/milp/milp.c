@@ -170,6 +170,10 @@ ps_code ps_milp_solve(ps_arena *arena, const ps_milp_problem *problem, const ps_
     run->bound = -INFINITY;
     *out = (ps_milp_result){.value = ps_new(arena, double, problem->num_columns + 1)};
 
+    // The first call of a thread would abort, hook or not, when the environment itself cannot be had.
+    enum { NO_MEMORY = 2 };
+    if (glp_init_env() == NO_MEMORY)
+        return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory for the MILP solver");
     if (setjmp(run->on_error)) {
         run->error[strcspn(run->error, "\n")] = '\0';
         return ps_fail(status, PS_INTERNAL, "milp-solver", "the MILP solver failed: %s", run->error);

@@ -171,8 +171,8 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     const ps_layout *layout = &candidate->layout;
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
-    ps_device_type type = {.name = context->group->gpu.name, .count = INT32_MAX, .memory_limit = stage_limit};
     ps_schedule_shape shape = {layout->pp, layout->pp * layout->vp, layout->num_microbatches};
+    ps_device_type type = {.name = context->group->gpu.name, .count = shape.num_stages, .memory_limit = stage_limit};
     ps_depth_list depth;
     PS_TRY(ps_schedule_depths(arena, layout->schedule, shape, &depth, status));
 
@@ -192,7 +192,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .num_microbatches = layout->num_microbatches,
         .objective = layout->vp == 1 ? PS_OBJECTIVE_ITERATION : PS_OBJECTIVE_BOTTLENECK,
     };
-    ps_partition_options options = {.engine = PS_ENGINE_DP, .top_k = CUTS_PER_EFFORT * context->job->effort};
+    ps_partition_options options = {.engine = PS_ENGINE_AUTO, .top_k = CUTS_PER_EFFORT * context->job->effort};
     return ps_partition_solve(arena, &problem, &options, out, status);
 }
 
@@ -258,6 +258,7 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
         code = try_cuts(scratch, context, candidate, limit / layout->vp, out, status);
     if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
         out->refusal = *status;
+        out->proven_infeasible = layout->vp == 1 && code == PS_INFEASIBLE && strcmp(status->rule, "no-cut-yet") != 0;
         *status = (ps_status){0};
     } else if (code != PS_OK) {
         return code;

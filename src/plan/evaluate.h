@@ -21,6 +21,7 @@ typedef struct ps_device_memory {
 
 typedef struct ps_evaluation {
     bool feasible;
+    bool proven_infeasible;   // no cut fits; otherwise none was found
     ps_status refusal;        // why not, when not
     ps_device_memory fullest; // of the best cut; of the one nearest to fitting when none fits (total 0: none was tried)
     int64_t iteration_ns;

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "plan/layout_bound.h"
 
-enum { HINT_MAX_CELLS = 1 << 20 };
+enum { HINT_MAX_CELLS = 1 << 17 };
 
 typedef struct ranked_candidate {
     ps_candidate *candidate;
@@ -120,12 +120,11 @@ static void take_batch(search_state *state, int64_t count)
     for (int64_t index = 0; index < count; index++) {
         const ps_candidate *candidate = state->order[state->next + index].candidate;
         const ps_evaluation *evaluation = &state->evaluation[index];
-        bool proven = !evaluation->feasible && candidate->layout.vp == 1;
         if (evaluation->feasible)
             keep_found(state, candidate, evaluation);
         else
             ps_candidates_reject(state->arena, &state->out->list, &evaluation->refusal);
-        if (!proven && evaluation->bound_ns < state->least_bound) {
+        if (!evaluation->proven_infeasible && evaluation->bound_ns < state->least_bound) {
             state->least_bound = evaluation->bound_ns;
             state->least_by = evaluation->limited_by;
         }

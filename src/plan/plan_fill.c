@@ -3,6 +3,7 @@
 // plan_fill.c: the winning layout, run once more in full, written into the plan's fields.
 #include <string.h>
 
+#include "job/dialect.h"
 #include "plan/pipeline_build.h"
 #include "plan/planner.h"
 
@@ -225,6 +226,18 @@ static void fill_bounds(plan_filler *filler, const ps_search_outcome *outcome)
                      "stage, least over all cuts";
 }
 
+static void fill_launchable(plan_filler *filler)
+{
+    ps_plan *plan = filler->plan;
+    plan->num_launchable = ps_dialect_count();
+    plan->launchable = ps_new(filler->arena, ps_plan_launchable, plan->num_launchable);
+    for (int32_t index = 0; index < plan->num_launchable; index++) {
+        const ps_dialect *dialect = ps_dialect_at(index);
+        const char *rule = dialect->forbids(&plan->layout);
+        plan->launchable[index] = (ps_plan_launchable){.target = dialect->target, .verdict = rule ? rule : "ok"};
+    }
+}
+
 ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_search_outcome *outcome, ps_plan *plan,
                      ps_status *status)
 {
@@ -254,5 +267,6 @@ ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_s
     fill_ranks(&filler);
     fill_rates(&filler);
     fill_bounds(&filler, outcome);
+    fill_launchable(&filler);
     return PS_OK;
 }

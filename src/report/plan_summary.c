@@ -147,6 +147,20 @@ static void print_alternatives(const summary_page *page, bool verbose)
     }
 }
 
+static void print_launchable(const summary_page *page)
+{
+    const ps_plan *plan = page->plan;
+    print_heading(page, "Launch");
+    for (int32_t index = 0; index < plan->num_launchable; index++) {
+        const ps_plan_launchable *target = &plan->launchable[index];
+        bool runs = strcmp(target->verdict, "ok") == 0;
+        fprintf(page->file, "%s%s", index ? ", " : "", target->target);
+        if (!runs)
+            fprintf(page->file, " no (%s)", target->verdict);
+    }
+    fputs("\n", page->file);
+}
+
 static void print_search(const summary_page *page, bool verbose)
 {
     const ps_plan_search *search = &page->plan->search;
@@ -197,6 +211,7 @@ void ps_report_plan(ps_arena *arena, FILE *file, const ps_plan *plan, bool verbo
         print_layout(&page, &plan->layout);
         fputs("\n", file);
         print_prediction(&page);
+        print_launchable(&page);
         print_devices(&page);
         print_alternatives(&page, verbose);
     } else {

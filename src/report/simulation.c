@@ -43,14 +43,18 @@ static void put_cells(ps_json_writer *json, const ps_schedule *schedule)
     ps_json_close(json);
 }
 
-static void put_verdict(ps_json_writer *json, const ps_status *misfit)
+static void put_verdict(ps_json_writer *json, const ps_simulation *simulation)
 {
+    const ps_status *misfit = simulation->misfit;
     ps_json_put_string(json, "verdict", misfit ? "infeasible" : "feasible");
     ps_json_array(json, "reasons");
     if (misfit) {
         ps_json_object_inline(json, NULL);
         ps_json_put_string(json, "rule", misfit->rule);
         ps_json_put_string(json, "message", misfit->message);
+        ps_json_put_int(json, "device", simulation->misfit_device);
+        ps_json_put_int(json, "have", simulation->pipeline->device[simulation->misfit_device].memory_limit);
+        ps_json_put_int(json, "need", simulation->timeline->device[simulation->misfit_device].peak_memory);
         ps_json_put_string(json, "hint", misfit->hint[0] ? misfit->hint : NULL);
         ps_json_close(json);
     }
@@ -64,7 +68,7 @@ ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_statu
     ps_json_begin(&json, file);
     ps_json_object(&json, NULL);
     ps_json_put_string(&json, "format", "pipesched/simulation/v1");
-    put_verdict(&json, simulation->misfit);
+    put_verdict(&json, simulation);
     ps_json_put_string(&json, "schedule", simulation->name);
     ps_json_put_int(&json, "pp", simulation->pipeline->num_devices);
     ps_json_put_int(&json, "vp", simulation->virtual_stages);
@@ -123,6 +127,7 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
 {
     const ps_timeline *timeline = simulation->timeline;
     char text[32];
+    char limit[32];
     fprintf(file, "%s, %d ranks", simulation->name, (int)simulation->pipeline->num_devices);
     if (simulation->virtual_stages > 1)
         fprintf(file, " of %d virtual stages", (int)simulation->virtual_stages);
@@ -138,7 +143,9 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
     else
         fprintf(file, "gap %.2f %%\n", 100 * simulation->gap);
     if (simulation->misfit)
-        fprintf(file, "  DOES NOT FIT: %s\n", simulation->misfit->message);
+        fprintf(file, "  DOES NOT FIT: rank %d needs %s at its peak, its limit is %s\n", (int)simulation->misfit_device,
+                format_memory(simulation, timeline->device[simulation->misfit_device].peak_memory, text),
+                format_memory(simulation, simulation->pipeline->device[simulation->misfit_device].memory_limit, limit));
     fputc('\n', file);
     print_devices(file, arena, simulation);
 }

@@ -27,7 +27,8 @@ typedef struct ps_simulation {
     bool proved;
     const char *limited_by;  // "load", ...
     bool in_bytes;           // memory; else the user's own unit
-    const ps_status *misfit; // the rank that exceeds its memory; NULL: all fit
+    const ps_status *misfit; // rule and message of the first rank that exceeds its memory; NULL: all fit
+    int32_t misfit_device;   // that rank
 } ps_simulation;
 
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status);

@@ -53,7 +53,8 @@ static inline void hold(holding *h, const ps_stage *stage, uint8_t kind)
     }
     h->busy_ns += stage->duration_ns[kind];
     h->peak_held = larger(h->peak_held, h->held);
-    h->peak = larger(h->peak, larger(h->held, while_running + stage->transient));
+    // What an op leaves behind is held while the next one runs, and the last one leaves nothing.
+    h->peak = larger(h->peak, while_running + stage->transient);
     h->peak_in_flight = h->in_flight > h->peak_in_flight ? h->in_flight : h->peak_in_flight;
 }
 
@@ -75,7 +76,8 @@ static bool waits_for_gradient(ps_op op)
 }
 
 // The two instants between which idle time is steady. Ops of a device are in order of time, so its first gradient op
-// and its last forward decide.
+// and its last forward decide. The first gradient anywhere follows an F of the last stage without a pause, so the
+// instants are in this order.
 static void find_steady(const ps_schedule *schedule, const ps_timeline *timeline, int64_t *begin, int64_t *end)
 {
     *begin = INT64_MAX;
@@ -119,7 +121,6 @@ static void account_idle(const ps_schedule *schedule, ps_timeline *timeline, int
     int64_t steady_end;
     find_steady(schedule, timeline, &steady_begin, &steady_end);
     steady_begin = smaller(steady_begin, end);
-    steady_end = larger(steady_begin, steady_end);
     for (int32_t device = 0; device < schedule->num_devices; device++) {
         int32_t first = schedule->first[device];
         int32_t last = schedule->first[device + 1];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// clusters.h: small helpers of the cluster tests.
+// clusters.h: what the cluster tests share.
 #ifndef PS_TESTS_CLUSTERS_H
 #define PS_TESTS_CLUSTERS_H
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dialect_torchtitan.c: torchtitan on torch.distributed.pipelining (2.8). Schedules that PyTorch has no class for are
+// given to it as a CSV file.
+//
+// 1. GPipe and 1F1B refuse fewer micro-batches than pipeline ranks.
+// 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
+#include "job/dialect.h"
+
+#include <stddef.h>
+
+const char *ps_dialect_torchtitan(const ps_layout *layout)
+{
+    int32_t microbatches = layout->num_microbatches;
+    if (layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_1F1B) {
+        if (layout->pp > 1 && microbatches < layout->pp)
+            return "torchtitan-1-microbatches";
+    }
+    if (layout->schedule == PS_SCHEDULE_INTERLEAVED) {
+        int32_t rounds = microbatches / layout->pp > 1 ? microbatches / layout->pp : 1;
+        if (microbatches % rounds != 0)
+            return "torchtitan-2-interleaved-rounds";
+    }
+    return NULL;
+}
