@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 
 [ "$(id -u)" -eq 0 ] || { echo "chroot.sh: debootstrap needs root" >&2; exit 77; }
 need_packages debootstrap git
+mkdir -p build/log
 root=${CHROOT:-$PWD/build/chroot}
 # shellcheck disable=SC2016
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' 2>/dev/null | head -n 1)
@@ -35,10 +36,18 @@ mount -t proc proc "$root/proc" 2>/dev/null || true
 mkdir -p "$root/pipesched"
 git archive HEAD | tar -x -C "$root/pipesched"
 
+# An empty environment but for proxies, in case the packages come through one.
+set -- PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
+for name in http_proxy https_proxy ftp_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    eval "value=\${$name:-}"
+    # shellcheck disable=SC2154
+    [ -z "$value" ] || set -- "$@" "$name=$value"
+done
+
 for command in 'sh docs/quickstart.sh' 'sh tests/run'; do
     say "in the chroot: $command"
     start=$(date +%s)
-    chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh -c "cd /pipesched && $command" \
+    chroot "$root" env -i "$@" sh -c "cd /pipesched && $command" \
         >build/log/chroot.log 2>&1 || {
         tail -n 60 build/log/chroot.log >&2
         say "failed in the chroot: $command"

@@ -145,8 +145,8 @@ bool ps_decimal_scaled(const char *text, int64_t size, int64_t factor, int64_t *
 static double convert_slowly(const char *text, int64_t size)
 {
     char canonical[MOST_SIGNIFICANT + 32];
-    int64_t point;
-    int64_t end;
+    int64_t point = size;
+    int64_t end = size;
     int64_t exponent;
     find_mantissa(text, size, &point, &end);
     read_exponent(text, size, end, &exponent);

@@ -122,9 +122,10 @@ const char *ps_format_double(double value, char text[32])
     // Any decimal of 15 digits or fewer survives a normal double, so %.15g, which drops trailing zeros, finds the
     // shortest if there is one; subnormal doubles are coarser.
     int digits = fabs(value) < 0x1p-1022 ? 1 : 15;
+    bool fits;
     do
-        snprintf(text, TEXT_SIZE, "%.*g", digits, value);
-    while (strtod(text, NULL) != value && ++digits <= 17);
+        fits = snprintf(text, TEXT_SIZE, "%.*g", digits, value) < TEXT_SIZE;
+    while (fits && strtod(text, NULL) != value && ++digits <= 17);
     restore_point(text);
     if (!strpbrk(text, ".e")) // from 2^53 on, as a whole number it would be taken for an integer and refused
         memcpy(text + strlen(text), ".0", 3);

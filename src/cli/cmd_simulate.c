@@ -80,26 +80,26 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     const ps_pipeline *pipeline = simulation->pipeline;
-    ps_timeline timeline;
-    PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, &timeline, status));
+    ps_timeline *timeline = ps_new(run->arena, ps_timeline, 1);
+    PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, timeline, status));
 
     ps_schedule_bound bound;
     ps_schedule_bound_compute(pipeline, !is_split(simulation->schedule), &bound);
     bool of_span = strcmp(objectives[options->objective], "span") == 0;
-    int64_t value = of_span ? timeline.span_ns : timeline.makespan_ns;
-    simulation->timeline = &timeline;
+    int64_t value = of_span ? timeline->span_ns : timeline->makespan_ns;
+    simulation->timeline = timeline;
     simulation->objective = objectives[options->objective];
-    simulation->bubble = ps_timeline_bubble(&timeline);
-    simulation->span_bubble = ps_timeline_span_bubble(&timeline);
+    simulation->bubble = ps_timeline_bubble(timeline);
+    simulation->span_bubble = ps_timeline_span_bubble(timeline);
     simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
     simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
     simulation->gap = gap_of(value, simulation->bound_ns);
     simulation->proved = value == simulation->bound_ns;
 
-    ps_status misfit = {0};
-    if (ps_timeline_fits(pipeline, &timeline, &misfit) != PS_OK) {
-        simulation->misfit = &misfit;
-        while (timeline.device[simulation->misfit_device].peak_memory <=
+    ps_status *misfit = ps_new(run->arena, ps_status, 1);
+    if (ps_timeline_fits(pipeline, timeline, misfit) != PS_OK) {
+        simulation->misfit = misfit;
+        while (timeline->device[simulation->misfit_device].peak_memory <=
                pipeline->device[simulation->misfit_device].memory_limit)
             simulation->misfit_device++;
         run->verdict = PS_INFEASIBLE;
@@ -109,7 +109,7 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
     ps_simulation_text(run->out, run->arena, simulation);
     if (options->draw) {
         fputc('\n', run->out);
-        ps_report_gantt(run->out, pipeline, simulation->schedule, &timeline, &run->style);
+        ps_report_gantt(run->out, pipeline, simulation->schedule, timeline, &run->style);
     }
     return PS_OK;
 }

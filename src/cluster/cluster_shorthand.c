@@ -51,8 +51,8 @@ ps_code ps_cluster_read_shorthand(ps_cluster_build *build, const char *text, ps_
     ps_node_settings settings = ps_node_settings_none;
     ps_catalog_entry entry;
     const char *alias_of;
-    const char *rest;
-    int32_t nodes;
+    const char *rest = text;
+    int32_t nodes = 0;
 
     PS_TRY(read_count(build, text, "nodes", &rest, &nodes, status));
     PS_TRY(read_count(build, rest, "GPUs", &rest, &settings.gpus, status));

@@ -2,6 +2,7 @@
 //
 // job_json.c: a job file. Its keys are the options with '_' for '-', so every value goes through ps_job_set() and the
 // two ways to say something cannot differ.
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -20,7 +21,7 @@ static ps_code add_value(ps_text *text, ps_json value, ps_status *status)
     case PS_JSON_NUMBER: {
         // Whole numbers within 2^53 as digits, so that 1e3 reads as 1000.
         double real = ps_json_number(value);
-        if (real >= -0x1p53 && real <= 0x1p53 && real == (double)(int64_t)real)
+        if (fabs(real) <= 0x1p53 && real == (double)(int64_t)real)
             ps_text_addf(text, "%lld", (long long)real);
         else
             ps_text_addf(text, "%s", ps_format_double(real, number));

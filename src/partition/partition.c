@@ -43,6 +43,15 @@ static ps_code check_engine(const ps_cut_request *request, ps_engine engine, ps_
     return PS_OK;
 }
 
+static void set_proof(ps_partition_result *out)
+{
+    int64_t objective = out->partition[0].objective_ns;
+    out->proved = objective == out->bound_ns;
+    out->gap = 0; // and 1 over a bound of 0, where no ratio exists
+    if (!out->proved)
+        out->gap = out->bound_ns > 0 ? (double)(objective - out->bound_ns) / (double)out->bound_ns : 1;
+}
+
 static void fill_result(ps_arena *arena, const ps_cut_answer *answer, ps_partition_result *out)
 {
     out->count = answer->count;
@@ -52,15 +61,11 @@ static void fill_result(ps_arena *arena, const ps_cut_answer *answer, ps_partiti
     out->bound_ns = answer->bound_ns;
     out->nodes = answer->nodes;
     out->limit_hit = answer->limit_hit;
-    int64_t objective = out->partition[0].objective_ns;
-    out->proved = objective == out->bound_ns;
-    out->gap = 0; // and 1 over a bound of 0, where no ratio exists
-    if (!out->proved)
-        out->gap = out->bound_ns > 0 ? (double)(objective - out->bound_ns) / (double)out->bound_ns : 1;
+    set_proof(out);
 }
 
-ps_code ps_partition_solve(ps_arena *arena, const ps_partition_problem *problem, const ps_partition_options *options,
-                           ps_partition_result *out, ps_status *status)
+static ps_code solve(ps_arena *arena, const ps_partition_problem *problem, const ps_partition_options *options,
+                     ps_partition_result *out, ps_status *status)
 {
     ps_cut_view view;
     PS_TRY(ps_cut_view_build(arena, problem, &view, status));
@@ -91,5 +96,38 @@ ps_code ps_partition_solve(ps_arena *arena, const ps_partition_problem *problem,
         return ps_fail(status, answer.stopped != PS_OK ? answer.stopped : PS_INFEASIBLE, "no-cut-yet",
                        "the search was cut short before it found any cut; that none exists is not proved");
     fill_result(arena, &answer, out);
+    return PS_OK;
+}
+
+// On identical devices without cut costs every cut has the same sum, so the iteration objective is the bottleneck one,
+// scaled and shifted. (With one micro-batch it is constant, and all cuts are equal.)
+static bool sum_is_constant(const ps_partition_problem *problem)
+{
+    if (problem->objective != PS_OBJECTIVE_ITERATION || problem->num_types != 1 || problem->num_microbatches < 2)
+        return false;
+    for (int32_t layer = 0; problem->cut_ns && layer + 1 < problem->num_layers; layer++) {
+        if (problem->cut_ns[layer] != 0)
+            return false;
+    }
+    return true;
+}
+
+ps_code ps_partition_solve(ps_arena *arena, const ps_partition_problem *problem, const ps_partition_options *options,
+                           ps_partition_result *out, ps_status *status)
+{
+    if (!sum_is_constant(problem))
+        return solve(arena, problem, options, out, status);
+    ps_cut_view view; // refuses figures that the iteration objective takes out of range
+    PS_TRY(ps_cut_view_build(arena, problem, &view, status));
+    ps_partition_problem bottleneck = *problem;
+    int64_t waits = problem->num_microbatches - 1;
+    bottleneck.objective = PS_OBJECTIVE_BOTTLENECK;
+    PS_TRY(solve(arena, &bottleneck, options, out, status));
+    for (int32_t index = 0; index < out->count; index++) {
+        ps_partition *cut = &out->partition[index];
+        cut->objective_ns = cut->sum_ns + waits * cut->bottleneck_ns;
+    }
+    out->bound_ns = out->partition[0].sum_ns + waits * out->bound_ns;
+    set_proof(out);
     return PS_OK;
 }

@@ -17,6 +17,7 @@
 #include "partition/partition_engine.h"
 #include "partition/partition_lattice.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -332,6 +333,7 @@ static ps_code search_once(ps_arena *arena, milp_search *search, ps_cut_answer *
     if (result.value) {
         ps_partition *cut = NULL;
         PS_TRY(read_cut(arena, view, &search->list, result.value, &cut, status));
+        assert(cut);
         if (cut->objective_ns < incumbent_ns) {
             search->best = cut;
             incumbent_ns = cut->objective_ns;

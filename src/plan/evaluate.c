@@ -8,11 +8,12 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "pipesched/partition.h"
-#include "plan/layout_bound.h"
 #include "plan/pipeline_build.h"
 #include "plan/rebalance.h"
 
-enum { CUTS_PER_EFFORT = 4 };
+// Cuts tried a layout. Listing more than the best is quadratic in the layers, and on a long chain the second best is
+// hardly different.
+enum { CUTS_PER_EFFORT = 4, LONG_CHAIN = 4096 };
 
 static void sum_into(ps_layer_cost *sum, const ps_layer_cost *cost)
 {
@@ -192,7 +193,9 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .num_microbatches = layout->num_microbatches,
         .objective = layout->vp == 1 ? PS_OBJECTIVE_ITERATION : PS_OBJECTIVE_BOTTLENECK,
     };
-    ps_partition_options options = {.engine = PS_ENGINE_AUTO, .top_k = CUTS_PER_EFFORT * context->job->effort};
+    ps_partition_options options = {.engine = PS_ENGINE_AUTO, .top_k = 1};
+    if (problem.num_layers <= LONG_CHAIN)
+        options.top_k = CUTS_PER_EFFORT * context->job->effort;
     return ps_partition_solve(arena, &problem, &options, out, status);
 }
 
@@ -250,8 +253,6 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
 {
     const ps_layout *layout = &candidate->layout;
     int64_t limit = context->capacity_bytes - context->job->memory_reserve_bytes;
-    out->bound_ns = candidate->bound_ns;
-    out->limited_by = candidate->limited_by;
 
     ps_code code = try_cuts(scratch, context, candidate, layout->vp == 1 ? limit : INT64_MAX, out, status);
     if (code == PS_OK && !out->feasible && layout->vp > 1)
@@ -263,12 +264,8 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
     } else if (code != PS_OK) {
         return code;
     }
-    if (!out->feasible) {
-        if (out->refusal.code == PS_OK || out->fullest.memory.total_peak > 0)
-            refuse_memory(context, out);
-        return PS_OK;
-    }
-    out->bound_ns = ps_layout_bound_cuts(scratch, context, candidate, out->iteration_ns, &out->limited_by);
+    if (!out->feasible && (out->refusal.code == PS_OK || out->fullest.memory.total_peak > 0))
+        refuse_memory(context, out);
     return PS_OK;
 }
 

@@ -25,8 +25,6 @@ typedef struct ps_evaluation {
     ps_status refusal;        // why not, when not
     ps_device_memory fullest; // of the best cut; of the one nearest to fitting when none fits (total 0: none was tried)
     int64_t iteration_ns;
-    int64_t bound_ns; // of this layout, sharpened over all its cuts
-    const char *limited_by;
     const char *engine;   // of the partitioner
     int32_t *first_layer; // [num_layers + 1], room given by the caller; the cut
 } ps_evaluation;

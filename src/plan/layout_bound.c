@@ -24,6 +24,9 @@
 #include "pipesched/limits.h"
 #include "plan/pipeline_build.h"
 
+// The bound over cuts takes about layers^2 / stages steps and stage; beyond this the closed form has to do.
+#define MOST_CUT_STEPS (INT64_C(1) << 24)
+
 typedef struct bound_terms {
     int32_t layers;
     int32_t stages;
@@ -235,7 +238,8 @@ int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, co
     const ps_cost_table *table = candidate->table;
     int32_t n = table->num_layers;
     *limited_by = candidate->limited_by;
-    const int32_t *depth = layout->vp == 1 ? depths_of(arena, candidate) : NULL;
+    bool affordable = (int64_t)n * n / layout->pp <= MOST_CUT_STEPS;
+    const int32_t *depth = layout->vp == 1 && affordable ? depths_of(arena, candidate) : NULL;
     if (!depth)
         return candidate->bound_ns;
 

@@ -14,22 +14,22 @@ enum { HINT_MAX_CELLS = 1 << 17 };
 
 typedef struct ranked_candidate {
     ps_candidate *candidate;
-    int64_t key;    // bound on time, or on memory
-    int64_t memory; // least bytes of the fullest device
-    int64_t index;  // in order of enumeration: ties are visited in this order
+    int64_t key;     // bound on time, or on memory
+    int64_t memory;  // least bytes of the fullest device
+    int64_t index;   // in order of enumeration: ties are visited in this order
+    bool impossible; // evaluated, and proven to have no cut that fits
 } ranked_candidate;
 
 typedef struct search_state {
     ps_arena *arena;
     const ps_plan_context *context;
     ps_search_mode mode;
+    const ps_control *control;
     ps_search_outcome *out;
     ranked_candidate *order;
     int64_t count;
     int64_t next;              // first candidate not yet evaluated
     ps_evaluation *evaluation; // [PS_SEARCH_BATCH]
-    int64_t least_bound;       // over layouts evaluated and not proven infeasible
-    const char *least_by;
 } search_state;
 
 static int by_key(const void *a, const void *b)
@@ -85,6 +85,9 @@ static void drop_too_large(search_state *state)
 static ps_code evaluate_one(void *context, int64_t index, ps_arena *scratch, ps_status *status)
 {
     search_state *state = context;
+    const ps_control *control = state->control;
+    if (control && control->should_stop && control->should_stop(control->context) == PS_STOPPED)
+        return ps_fail(status, PS_STOPPED, "interrupted", "interrupted while layouts were evaluated");
     const ranked_candidate *ranked = &state->order[state->next + index];
     return ps_evaluate(scratch, state->context, ranked->candidate, &state->evaluation[index], status);
 }
@@ -124,10 +127,7 @@ static void take_batch(search_state *state, int64_t count)
             keep_found(state, candidate, evaluation);
         else
             ps_candidates_reject(state->arena, &state->out->list, &evaluation->refusal);
-        if (!evaluation->proven_infeasible && evaluation->bound_ns < state->least_bound) {
-            state->least_bound = evaluation->bound_ns;
-            state->least_by = evaluation->limited_by;
-        }
+        state->order[state->next + index].impossible = evaluation->proven_infeasible;
         if (evaluation->feasible)
             state->out->evaluated++;
     }
@@ -184,20 +184,55 @@ static ps_code run_batches(search_state *state, const ps_control *control, ps_st
     }
 }
 
-// Layouts not evaluated are bounded by their closed forms.
-static void fill_bound(search_state *state)
+// The least bound over all layouts not proven impossible. They stand in order of their closed forms, so only those
+// whose closed form is below the least so far need the sharper bound over cuts, and those not evaluated need none: they
+// were pruned because their closed form is no better than the incumbent.
+static void fill_bound(search_state *state, ps_arena *scratch)
 {
     ps_search_outcome *out = state->out;
     out->pruned = state->count - state->next;
-    if (state->next < state->count && state->mode == PS_SEARCH_BEST &&
-        state->order[state->next].key < state->least_bound) {
-        state->least_bound = state->order[state->next].key;
-        state->least_by = state->order[state->next].candidate->limited_by;
+    if (out->num_found == 0)
+        return;
+    out->bound_ns = out->found[0].iteration_ns;
+    out->limited_by = out->found[0].candidate->limited_by;
+    for (int64_t index = 0; index < state->count && state->order[index].key < out->bound_ns; index++) {
+        const ranked_candidate *ranked = &state->order[index];
+        const char *by = ranked->candidate->limited_by;
+        if (ranked->impossible)
+            continue;
+        int64_t bound = ranked->key;
+        if (index < state->next)
+            bound = ps_layout_bound_cuts(scratch, state->context, ranked->candidate, out->bound_ns, &by);
+        ps_arena_reset(scratch);
+        if (bound < out->bound_ns) {
+            out->bound_ns = bound;
+            out->limited_by = by;
+        }
     }
-    out->bound_ns = state->least_bound;
-    out->limited_by = state->least_by;
-    if (out->num_found > 0 && out->bound_ns > out->found[0].iteration_ns)
-        out->bound_ns = out->found[0].iteration_ns;
+}
+
+typedef struct bound_call {
+    search_state *state;
+    ps_arena *scratch;
+} bound_call;
+
+static ps_code fill_bound_guarded(void *context, ps_status *status)
+{
+    bound_call *call = context;
+    (void)status;
+    fill_bound(call->state, call->scratch);
+    return PS_OK;
+}
+
+// The bound's tables live in an arena of their own, given back before the plan is filled.
+static ps_code bound_search(search_state *state, ps_status *status)
+{
+    bound_call call = {.state = state, .scratch = ps_arena_new(0)};
+    if (!call.scratch)
+        return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory for the bound");
+    ps_code code = ps_guard(fill_bound_guarded, &call, call.scratch, status);
+    ps_arena_free(call.scratch);
+    return code;
 }
 
 static void allocate_batch(search_state *state)
@@ -211,8 +246,7 @@ ps_code ps_layout_search(ps_arena *arena, const ps_plan_context *context, ps_sea
                          const ps_control *control, ps_search_outcome *out, ps_status *status)
 {
     *out = (ps_search_outcome){0};
-    search_state state = {
-        .arena = arena, .context = context, .mode = mode, .out = out, .least_bound = INT64_MAX, .least_by = ""};
+    search_state state = {.arena = arena, .context = context, .mode = mode, .control = control, .out = out};
 
     ps_candidates_enumerate(arena, context, &out->list);
     state.count = out->list.candidate.count;
@@ -228,6 +262,5 @@ ps_code ps_layout_search(ps_arena *arena, const ps_plan_context *context, ps_sea
     qsort(state.order, (size_t)state.count, sizeof *state.order, by_key);
     allocate_batch(&state);
     PS_TRY(run_batches(&state, control, status));
-    fill_bound(&state);
-    return PS_OK;
+    return mode == PS_SEARCH_BEST ? bound_search(&state, status) : PS_OK;
 }

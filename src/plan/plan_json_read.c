@@ -40,7 +40,7 @@ static ps_code name_of(ps_plan_reader *reader, ps_json value, const ps_field_nam
 static ps_code read_name(ps_plan_reader *reader, ps_json object, const ps_field *field, void *to)
 {
     ps_json value;
-    int name;
+    int name = 0;
     PS_TRY(ps_plan_member(reader, object, field, PS_JSON_STRING, &value));
     PS_TRY(name_of(reader, value, field->names, &name));
     int before = ps_field_get_name(field, to);

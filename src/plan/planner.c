@@ -175,8 +175,11 @@ static ps_code search(planner_run *planner, const ps_control *control, ps_status
     PS_TRY(ps_layout_search(planner->arena, &planner->context, PS_SEARCH_BEST, control, outcome, status));
     fill_search(planner, outcome);
     if (outcome->num_found == 0) {
-        if (outcome->limit_hit)
-            return ps_fail(status, PS_TIME_LIMIT, "time-limit", "the time limit was hit before any layout was found");
+        if (outcome->limit_hit) {
+            ps_fail(status, PS_TIME_LIMIT, "time-limit",
+                    "the time limit was hit before any layout that fits was found");
+            return ps_fail_hint(status, "raise --time-limit, or fix some of --tp --pp --micro-batch-size");
+        }
         return ps_reasons_from_search(planner->arena, &planner->context, outcome, &planner->reasons, status);
     }
     planner->plan->feasible = true;

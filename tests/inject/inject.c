@@ -7,7 +7,7 @@
 //   INJECT_AT     which of them fails, from 1 on; 0: none
 //   INJECT_STICKY set: all later ones fail too, as on a full disk
 //   INJECT_ERRNO  the errno it fails with
-//   INJECT_SKIP   libraries whose own calls always work, as "libpopt,libhwloc"
+//   INJECT_SKIP   libraries whose own calls always work, by how their names begin: "libpopt,libhwloc"
 //   INJECT_COUNT  a file that receives, at exit, how many such calls there were
 //
 // Counting starts at main(), so that the dynamic linker is left alone. Streams in memory and standard error are left
@@ -54,9 +54,8 @@ static bool is_skipped(void *caller)
         return false;
     const char *slash = strrchr(about.dli_fname, '/');
     const char *name = slash ? slash + 1 : about.dli_fname;
-    size_t size = strcspn(name, ".");
     for (const char *entry = skipped; *entry; entry += strcspn(entry, ","), entry += *entry == ',')
-        if (strcspn(entry, ",") == size && strncmp(entry, name, size) == 0)
+        if (strncmp(entry, name, strcspn(entry, ",")) == 0)
             return true;
     return false;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mutation test of the checker: in consistent plans of every schedule, each figure and each name is changed, one at a
-// time and as little as its kind allows. The reader or the checker must refuse every one.
+// time and as little as its kind allows. The reader or the checker must refuse every one. And each is replaced by
+// values at the limits, within a small memory budget.
 #include <inttypes.h>
 
 #include "base/text.h"
@@ -39,14 +40,16 @@ typedef struct scalar {
     char path[200];
 } scalar;
 
-typedef struct walker {
+typedef struct walker walker;
+struct walker {
     ps_arena *arena; // of one trial
     const char *text;
     const char *at;
     char path[200];
     int64_t mutations;
     int64_t accepted;
-} walker;
+    void (*mutate)(walker *w, const scalar *value);
+};
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -141,8 +144,10 @@ static void mutate_string(walker *w, const scalar *value)
     try_mutation(w, value, text);
 }
 
-static void mutate_scalar(walker *w, const scalar *value)
+static void change_slightly(walker *w, const scalar *value)
 {
+    if (!is_mutated(value->path))
+        return;
     if (*value->start == '"')
         mutate_string(w, value);
     else if (*value->start == 't')
@@ -151,6 +156,25 @@ static void mutate_scalar(walker *w, const scalar *value)
         try_mutation(w, value, "true");
     else if (*value->start != 'n')
         mutate_number(w, value);
+}
+
+// Whatever they do, nothing may overflow, run away or touch what is not there; sanitizers see to that.
+static void put_extremes(walker *w, const scalar *value)
+{
+    static const char *const extremes[] = {
+        "0",     "-1",  "1",    "65535", "16777216", "2147483647", "9007199254740991",
+        "1e300", "0.5", "\"\"", "null",  "[]",       "{}"};
+    if (starts_with(value->path, "/schedule/cells/") && *value->start == '"') {
+        w->mutations += is_refused(w->arena, ps_text_format(w->arena, "%.*s\"65535F2147483647\"%s",
+                                                            (int)(value->start - w->text), w->text, value->end));
+        ps_arena_reset(w->arena);
+        return;
+    }
+    for (size_t index = 0; index < sizeof extremes / sizeof extremes[0]; index++) {
+        w->mutations += is_refused(w->arena, ps_text_format(w->arena, "%.*s%s%s", (int)(value->start - w->text),
+                                                            w->text, extremes[index], value->end));
+        ps_arena_reset(w->arena);
+    }
 }
 
 static void skip_blanks(walker *w)
@@ -171,8 +195,7 @@ static void walk_scalar(walker *w)
     }
     value.end = w->at;
     memcpy(value.path, w->path, sizeof value.path);
-    if (is_mutated(value.path))
-        mutate_scalar(w, &value);
+    w->mutate(w, &value);
 }
 
 // The writer's own output, so no care is needed. Recursion is as deep as the format, six.
@@ -221,7 +244,7 @@ static void every_change_of_one_figure_is_refused(void **state)
         spec.num_microbatches = 8;
         spec.gpus_per_node = 4;
         char *text = plan_text(*state, consistent_plan(*state, spec), NULL);
-        walker w = {.arena = ps_arena_new(0), .text = text, .at = text};
+        walker w = {.arena = ps_arena_new(0), .text = text, .at = text, .mutate = change_slightly};
         assert_false(is_refused(w.arena, text));
         ps_arena_reset(w.arena);
         walk_value(&w);
@@ -233,10 +256,20 @@ static void every_change_of_one_figure_is_refused(void **state)
     }
 }
 
+static void extreme_figures_anywhere_are_survived(void **state)
+{
+    char *text = plan_text(*state, small_plan(*state), NULL);
+    walker w = {.arena = ps_arena_new(INT64_C(1) << 24), .text = text, .at = text, .mutate = put_extremes};
+    walk_value(&w);
+    ps_arena_free(w.arena);
+    assert_true(w.mutations > 2000); // most of them are refused
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(every_change_of_one_figure_is_refused),
+        test_in_arena(extreme_figures_anywhere_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

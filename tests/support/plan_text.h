@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "pipesched/plan.h"
 #include "support/cmocka_all.h"
 
@@ -20,8 +21,9 @@ static inline char *plan_text(ps_arena *arena, const ps_plan *plan, const ps_tim
     assert_non_null(file);
     assert_ok(ps_plan_write_json(plan, timeline, file, &status), &status);
     fclose(file);
-    ps_arena_defer(arena, free, bytes);
-    return bytes;
+    char *text = ps_text_copy_n(arena, bytes, (int64_t)size);
+    free(bytes);
+    return text;
 }
 
 #endif

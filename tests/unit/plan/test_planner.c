@@ -235,6 +235,26 @@ static void the_optimizer_barrier_decides_what_counts(void **state)
     assert_true(plan.prediction.span_ns < plan.prediction.makespan_ns);
 }
 
+// Every built-in model on every built-in cluster gets a verdict: a plan that holds, or reasons.
+static void every_built_in_pair_has_an_answer(void **state)
+{
+    const char *const models[] = {"llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "mixtral-8x7b", "gpt2"};
+    const char *const clusters[] = {"h100-8", "h100-8x8", "a100-4x8", "l40s-2x8"};
+    int32_t feasible = 0;
+    (void)state;
+    for (size_t model = 0; model < sizeof models / sizeof models[0]; model++) {
+        for (size_t cluster = 0; cluster < sizeof clusters / sizeof clusters[0]; cluster++) {
+            ps_arena *arena = ps_arena_new(0);
+            ps_plan plan = plan_of(arena, models[model], clusters[cluster],
+                                   OPTIONS("global-batch-size", "128", "seq-length", "1024"));
+            assert_true(plan.feasible || plan.num_reasons > 0);
+            feasible += plan.feasible;
+            ps_arena_free(arena);
+        }
+    }
+    assert_true(feasible >= 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +269,7 @@ int main(void)
         test_in_arena(more_ranks_than_layers_are_refused_by_rule),
         test_in_arena(too_many_ops_show_the_product),
         test_in_arena(the_optimizer_barrier_decides_what_counts),
+        test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
