@@ -13,6 +13,12 @@ endif()
 if(PIPESCHED_SANITIZE)
   target_compile_options(ps_flags INTERFACE -fsanitize=${PIPESCHED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ps_flags INTERFACE -fsanitize=${PIPESCHED_SANITIZE})
+  # Instrumentation hides ranges of values from gcc, which then warns of what cannot happen.
+  target_compile_options(ps_flags INTERFACE
+    $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation> $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+endif()
+if(PIPESCHED_FUZZ)
+  target_compile_options(ps_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(PIPESCHED_COVERAGE)
   target_compile_options(ps_flags INTERFACE --coverage)

@@ -34,7 +34,7 @@ typedef struct ps_plan_inputs {
     int32_t gpus_per_node;
     int32_t domain_nodes;    // nodes that one fast fabric joins
     double usd_per_gpu_hour; // 0: no price
-    double usd_per_kwh;      // 0: no price
+    double usd_per_kwh;      // 0: no price, or covered by that of the hour
     double gpu_watts;        // drawn by one GPU at work; 0: not known
     ps_job job;              // every resolved option
 } ps_plan_inputs;
@@ -232,8 +232,8 @@ typedef struct ps_plan {
 enum { PS_PLAN_MAX_RANK_MAP = 4096 };
 
 // The best plan for a job. PS_OK with plan->feasible false when nothing fits: the plan then carries the reasons. Every
-// feasible plan has passed ps_check_plan(). PS_TIME_LIMIT when the control stopped the search and `out` holds the best
-// so far.
+// feasible plan has passed ps_check_plan(). PS_TIME_LIMIT when the control stopped the search: with the
+// status left empty `out` holds the best so far, with rule time-limit nothing was found yet.
 ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_cluster *cluster, const ps_job *job,
                             const ps_control *control, ps_plan *out, ps_status *status);
 

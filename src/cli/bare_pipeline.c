@@ -91,5 +91,8 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
         out->device[device].memory_limit =
             bare->memory_limit.count > 0 ? ps_number_at(&bare->memory_limit, device) : INT64_MAX;
     ps_pipeline_assign_lanes(arena, out);
-    return ps_pipeline_validate(out, status);
+    ps_code code = ps_pipeline_validate(out, status);
+    if (code == PS_BAD_INPUT)
+        status->code = code = PS_USAGE; // the figures come from the command line
+    return code;
 }

@@ -111,12 +111,12 @@ static ps_code run_plan(ps_run *run, ps_status *status)
     ps_plan plan;
     ps_code code = ps_plan_search_best(run->arena, &model, &cluster, &job, &run->control.control, &plan, status);
     ps_cli_control_end(&run->control);
-    if (code != PS_OK && code != PS_TIME_LIMIT)
+    // A time limit with a status filled in came before any plan: there is nothing to print but that.
+    if (code != PS_OK && (code != PS_TIME_LIMIT || status->code != PS_OK))
         return code;
     run->verdict = code != PS_OK ? code : plan.feasible ? PS_OK : PS_INFEASIBLE;
     if (code == PS_TIME_LIMIT)
-        ps_run_note(run, plan.feasible ? "the time limit was hit: this is the best so far"
-                                       : "the time limit was hit before any plan was found");
+        ps_run_note(run, "the time limit was hit: this is the best so far");
     return write_results(run, &plan, status);
 }
 

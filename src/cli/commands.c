@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cluster/cluster_hwloc.h"
 #include "io/json_read.h"
 #include "io/xml_read.h"
 #include "milp/milp.h"
@@ -60,10 +59,9 @@ void ps_commands_help(FILE *file)
           file);
 }
 
-void ps_commands_version(FILE *file, ps_arena *arena)
+void ps_commands_version(FILE *file)
 {
     fprintf(file, "pipesched %s\n", PS_VERSION);
     fprintf(file, "cJSON %s, GLPK %s, hwloc %s, Expat %s, popt %s, libmd %s\n", ps_json_library_version(),
-            ps_milp_library_version(), ps_hwloc_library_version(arena), ps_xml_library_version(), PS_POPT_VERSION,
-            PS_LIBMD_VERSION);
+            ps_milp_library_version(), PS_HWLOC_VERSION, ps_xml_library_version(), PS_POPT_VERSION, PS_LIBMD_VERSION);
 }

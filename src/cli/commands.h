@@ -16,7 +16,7 @@ const ps_command *ps_command_named(const char *name); // NULL: none of that name
 // PS_USAGE, rule unknown-command, with "did you mean".
 ps_code ps_command_unknown(const char *name, ps_status *status);
 
-void ps_commands_help(FILE *file);                     // pipesched --help
-void ps_commands_version(FILE *file, ps_arena *arena); // pipesched --version, linked libraries included
+void ps_commands_help(FILE *file);    // pipesched --help
+void ps_commands_version(FILE *file); // pipesched --version, linked libraries included
 
 #endif

@@ -120,7 +120,7 @@ static ps_code print_version(ps_arena *arena, ps_status *status)
 {
     buffer *out;
     PS_TRY(open_buffer(arena, &out, status));
-    ps_commands_version(out->file, arena);
+    ps_commands_version(out->file);
     PS_TRY(finish_buffer(out, status));
     return ps_terminal_write(out->data, out->size, status);
 }

@@ -435,9 +435,3 @@ ps_code ps_hwloc_read_machine(ps_arena *arena, ps_node_facts *facts, char sha256
     }
     return read_loaded(arena, topology, "this machine", facts, status);
 }
-
-const char *ps_hwloc_library_version(ps_arena *arena)
-{
-    unsigned version = hwloc_get_api_version();
-    return ps_text_format(arena, "%u.%u", version >> 16, (version >> 8) & 255);
-}

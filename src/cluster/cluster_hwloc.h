@@ -15,6 +15,4 @@ ps_code ps_hwloc_read_xml(ps_arena *arena, const char *source, const char *text,
 // The same of this machine; `sha256` becomes the digest of its topology. Rules hwloc-load and no-gpu.
 ps_code ps_hwloc_read_machine(ps_arena *arena, ps_node_facts *facts, char sha256[65], ps_status *status);
 
-const char *ps_hwloc_library_version(ps_arena *arena); // of the interface that was linked
-
 #endif

@@ -98,7 +98,8 @@ static void fill_inputs(planner_run *planner, const ps_cluster *cluster)
     inputs->gpus_per_node = group->gpus_per_node;
     inputs->domain_nodes = group->nvlink_domain_nodes;
     inputs->usd_per_gpu_hour = group->usd_per_gpu_hour.value;
-    inputs->usd_per_kwh = group->usd_per_kwh.value;
+    // The price of a rented hour covers its energy.
+    inputs->usd_per_kwh = inputs->usd_per_gpu_hour > 0 ? 0 : group->usd_per_kwh.value;
     inputs->gpu_watts = group->gpu.power_watts.value;
     inputs->job = planner->job;
 }
