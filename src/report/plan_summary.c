@@ -75,7 +75,8 @@ static void print_prediction(const summary_page *page)
     fprintf(page->file, "%s\n", prediction->accuracy);
     if (prediction->usd_per_iteration > 0) {
         print_heading(page, "Cost");
-        fprintf(page->file, "%.2f USD an iteration\n", prediction->usd_per_iteration);
+        fprintf(page->file, prediction->usd_per_iteration < 100 ? "%.3g USD an iteration\n" : "%.0f USD an iteration\n",
+                prediction->usd_per_iteration);
     }
 }
 
