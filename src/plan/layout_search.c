@@ -212,7 +212,7 @@ static void fill_bound(search_state *state, ps_arena *scratch)
             continue;
         int64_t bound = ranked->key;
         if (index < state->next)
-            bound = ps_layout_bound_cuts(scratch, state->context, ranked->candidate, out->bound_ns, &by);
+            bound = ps_layout_bound_sharp(scratch, state->context, ranked->candidate, out->bound_ns, &by);
         ps_arena_reset(scratch);
         if (bound < out->bound_ns) {
             out->bound_ns = bound;
