@@ -22,3 +22,4 @@ set -- plan llama-3.1-70b 8x8xH100-SXM5-80GB --nic 400Gb/s --global-batch-size 1
 say "build/release/pipesched $*"
 build/release/pipesched "$@"
 say "done: build/release/pipesched --help shows what else it does"
+say "to call it by name: export PATH=\"$PWD/build/release:\$PATH\""

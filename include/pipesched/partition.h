@@ -53,6 +53,7 @@ typedef struct ps_partition_problem {
     int32_t max_layers;                // of a stage; 0: no limit
     int32_t num_microbatches;          // for PS_OBJECTIVE_ITERATION
     ps_objective objective;
+    bool memory_is_bytes; // memory is bytes, and messages say so; else it is in a unit of the caller's own
 } ps_partition_problem;
 
 typedef struct ps_partition {

@@ -198,6 +198,19 @@ typedef struct ps_plan_diagnostic {
     const char *message;
 } ps_plan_diagnostic;
 
+// An op that runs, or a transfer that an op starts. Only a plan that was read has them: a planner's are made from its
+// ps_timeline when they are written.
+typedef struct ps_plan_event {
+    bool is_transfer;
+    int32_t pp_rank;    // ops only
+    ps_op op;           // ops only
+    int32_t from_stage; // transfers only
+    int32_t to_stage;
+    int32_t microbatch;
+    int64_t start_ns;
+    int64_t end_ns; // of a transfer: when the data have arrived
+} ps_plan_event;
+
 typedef struct ps_plan {
     const char *tool_version;
     ps_plan_inputs inputs;
@@ -227,6 +240,9 @@ typedef struct ps_plan {
     ps_plan_launchable *launchable;
     int32_t num_diagnostics;
     ps_plan_diagnostic *diagnostic;
+    bool has_timeline; // the plan lists when each op and transfer runs
+    int32_t num_events;
+    ps_plan_event *event; // in the order of the file
 } ps_plan;
 
 enum { PS_PLAN_MAX_RANK_MAP = 4096 };
@@ -237,7 +253,8 @@ enum { PS_PLAN_MAX_RANK_MAP = 4096 };
 ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_cluster *cluster, const ps_job *job,
                             const ps_control *control, ps_plan *out, ps_status *status);
 
-// pipesched/plan/v1. `timeline` adds the cells' starts and ends. The stream's errors come back as PS_IO.
+// pipesched/plan/v1. `timeline` adds the cells' starts and ends; with NULL those that the plan has are written. The
+// stream's errors come back as PS_IO.
 ps_code ps_plan_write_json(const ps_plan *plan, const ps_timeline *timeline, FILE *file, ps_status *status);
 // Unknown keys become diagnostics (warnings) of the plan; a newer major version is refused. Shapes and ranges are
 // checked here, truth by ps_check_plan().

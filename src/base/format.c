@@ -88,6 +88,11 @@ const char *ps_format_count(int64_t count, char text[32])
     return text;
 }
 
+const char *ps_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *ps_format_ms(int64_t nanoseconds, char text[32])
 {
     uint64_t ns = magnitude(nanoseconds);

@@ -51,6 +51,8 @@ const char *ps_format_bytes(int64_t bytes, char text[32]);
 const char *ps_format_ns(int64_t nanoseconds, char text[32]);
 // A count with thousands separated by commas: "70,553,706,496".
 const char *ps_format_count(int64_t count, char text[32]);
+// "" for one and "s" for any other number: "%d layer%s".
+const char *ps_plural(int64_t count);
 // Milliseconds with as few decimals as read back exactly, at most six: 1331210000 -> "1331.21".
 const char *ps_format_ms(int64_t nanoseconds, char text[32]);
 // Shortest decimal that reads back as the same double, locale-independent; NaN and infinities are a programmer error.

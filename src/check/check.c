@@ -19,6 +19,7 @@ static void check_order(ps_check *check)
     if (!ps_check_times_compute(check, &table, &times))
         return;
     ps_check_times_compare(check, &times);
+    ps_check_timeline(check, &table, &times);
     ps_check_prediction(check, &times);
 }
 
@@ -27,6 +28,7 @@ ps_code ps_check_plan(ps_arena *arena, const ps_plan *plan, ps_check_result *out
     (void)status; // only memory can run out, and that lands in the caller's guard
     *out = (ps_check_result){0};
     ps_check check = {.arena = arena, .plan = plan, .result = out};
+    ps_check_search(&check);
     if (!plan->feasible) {
         if (plan->num_reasons == 0)
             ps_check_find(&check, "reason-missing", PS_AT("/reasons"),
@@ -41,6 +43,8 @@ ps_code ps_check_plan(ps_arena *arena, const ps_plan *plan, ps_check_result *out
     ps_check_layers(&check);
     ps_check_placement(&check);
     ps_check_layout(&check);
+    ps_check_alternatives(&check);
+    ps_check_launchable(&check);
     ps_check_hops(&check);
     ps_check_ranks(&check);
     ps_check_memory(&check);

@@ -18,6 +18,8 @@ void ps_check_below_bound(ps_check *check);
 void ps_check_layers(ps_check *check);
 void ps_check_placement(ps_check *check);
 void ps_check_layout(ps_check *check);
+// A job's set of values; an empty one allows every value.
+bool ps_check_allows(const ps_int_set *set, int64_t value);
 void ps_check_hops(ps_check *check);
 void ps_check_ranks(ps_check *check);
 
@@ -54,6 +56,8 @@ typedef struct ps_check_times {
     int64_t busy_ns;
     int64_t last_end_ns;
     ps_check_device_times *device;
+    const int64_t *start_ns; // [ops]
+    const int64_t *sent_ns;  // [ops] when the transfer that an op starts has its lane; -1: it sends nothing
 } ps_check_times;
 
 // Time that one op of a kind takes on a stage.
@@ -71,6 +75,8 @@ ps_hop_table ps_check_hop_table(ps_check *check);
 // False when the order deadlocks (reported).
 bool ps_check_times_compute(ps_check *check, const ps_cell_table *table, ps_check_times *out);
 void ps_check_times_compare(ps_check *check, const ps_check_times *times);
+// The plan's own list of starts and ends, if it has one.
+void ps_check_timeline(ps_check *check, const ps_cell_table *table, const ps_check_times *times);
 // `done[device]` ops of each device could run, and no more can.
 void ps_check_deadlock(ps_check *check, const ps_cell_table *table, const int32_t *done);
 
@@ -78,5 +84,9 @@ void ps_check_memory(ps_check *check);      // what does not depend on the order
 void ps_check_activations(ps_check *check); // what does
 void ps_check_prediction(ps_check *check, const ps_check_times *times);
 void ps_check_bounds(ps_check *check);
+
+void ps_check_search(ps_check *check);       // the account of what was looked at, of any verdict
+void ps_check_alternatives(ps_check *check); // the next best layouts
+void ps_check_launchable(ps_check *check);
 
 #endif

@@ -5,7 +5,8 @@
 // An op has at most two predecessors: the one before it on its device, and the same direction's op of the neighbouring
 // stage. The device's clock carries the first, an arrival time per op the second. A device has at most one op ready, so
 // the ready list is as long as there are devices. Transfers on one lane (source, destination device) go in the source's
-// program order, which is the order in which its ops are taken here. O(ops) time, 9 bytes an op besides the cell table.
+// program order, which is the order in which its ops are taken here. O(ops) time, 9 bytes an op besides the cell table,
+// 8 more for a plan with a timeline.
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ typedef struct op_graph {
     int32_t *backward_lane; // [num_stages - 1]
     int64_t *lane_free;
     int64_t *start; // [ops]; before an op is taken: when its input arrives
+    int64_t *sent;  // [ops] when a transfer has its lane, -1: none; NULL when nobody asks
     uint8_t *waits; // [ops] predecessors not yet taken
     int32_t *done;  // [num_devices] ops taken
     int64_t *clock; // [num_devices] end of the last op taken
@@ -106,6 +108,10 @@ static void open_graph(op_graph *graph)
     ps_arena *arena = graph->check->arena;
     int64_t ops = plan->schedule.first[plan->num_devices];
     graph->start = ps_new(arena, int64_t, ops);
+    if (plan->has_timeline) {
+        graph->sent = ps_new_raw(arena, int64_t, ops);
+        memset(graph->sent, 0xFF, (size_t)ops * sizeof *graph->sent); // all -1
+    }
     graph->waits = ps_new_raw(arena, uint8_t, ops);
     graph->done = ps_new(arena, int32_t, plan->num_devices);
     graph->clock = ps_new(arena, int64_t, plan->num_devices);
@@ -122,9 +128,10 @@ static void open_graph(op_graph *graph)
 }
 
 // The output of an op arrives where it is needed.
-static void send(op_graph *graph, ps_op op, int64_t end)
+static void send(op_graph *graph, int32_t from, int64_t end)
 {
     const ps_plan *plan = graph->plan;
+    ps_op op = plan->schedule.op[from];
     bool forward = op.kind == PS_OP_FORWARD;
     int32_t to = forward ? op.stage + 1 : op.stage - 1;
     if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0 || to == plan->num_stages)
@@ -137,6 +144,8 @@ static void send(op_graph *graph, ps_op op, int64_t end)
         int64_t begin = end > *lane ? end : *lane;
         *lane = begin + hop->transfer_ns;
         arrival = *lane + hop->latency_ns;
+        if (graph->sent)
+            graph->sent[from] = begin;
     }
     ps_op next = op;
     next.stage = (uint16_t)to;
@@ -154,7 +163,7 @@ static void take(op_graph *graph, int32_t device)
         graph->start[at] = graph->clock[device];
     int64_t end = graph->start[at] + ps_check_duration(&plan->stage[op.stage], (ps_op_kind)op.kind);
     graph->clock[device] = end;
-    send(graph, op, end);
+    send(graph, at, end);
     if (at + 1 < plan->schedule.first[device + 1])
         release(graph, at + 1, device);
 }
@@ -241,6 +250,8 @@ bool ps_check_times_compute(ps_check *check, const ps_cell_table *table, ps_chec
         ps_check_deadlock(check, table, graph.done);
         return false;
     }
+    out->start_ns = graph.start;
+    out->sent_ns = graph.sent;
     sum_up(&graph, out);
     return true;
 }
@@ -254,11 +265,11 @@ void ps_check_times_compare(ps_check *check, const ps_check_times *times)
         ps_check_equal_ns(check, "busy-time", PS_AT_1("/devices/#/busy_ms", index), device->busy_ns, should->busy_ns);
         ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle_ms", index), device->idle_ns,
                           times->makespan_ns - should->busy_ns);
-        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/warmup_ms", index), device->idle.warmup_ns,
+        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/warmup", index), device->idle.warmup_ns,
                           should->idle.warmup_ns);
-        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/steady_ms", index), device->idle.steady_ns,
+        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/steady", index), device->idle.steady_ns,
                           should->idle.steady_ns);
-        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/cooldown_ms", index), device->idle.cooldown_ns,
+        ps_check_equal_ns(check, "idle-time", PS_AT_1("/devices/#/idle/cooldown", index), device->idle.cooldown_ns,
                           should->idle.cooldown_ns);
     }
 }

@@ -30,6 +30,7 @@ static ps_code check_lists(const ps_bare_options *bare, ps_status *status)
     const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit};
     const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit"};
     PS_TRY(ps_memory_units_agree(memory, memory_name, 3, status));
+    PS_TRY(ps_memory_limit_expect(&bare->memory_limit, status));
     PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, "virtual stage", status));
     PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, "virtual stage", status));
     PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, "virtual stage", status));

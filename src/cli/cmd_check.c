@@ -51,9 +51,9 @@ static void write_text(FILE *file, const char *path, const ps_plan *plan, const 
     else if (!plan->feasible)
         fprintf(file, "ok: %s: says that nothing fits, and why\n", path);
     else
-        fprintf(file, "ok: %s: %d layers once each on %d stages, %s ops in order, every figure agrees\n", path,
-                (int)plan->inputs.model_layers, (int)plan->num_stages,
-                ps_format_count(plan->schedule.first[plan->schedule.num_devices], cells));
+        fprintf(file, "ok: %s: %d layer%s once each on %d stage%s, %s ops in order, every figure agrees\n", path,
+                (int)plan->inputs.model_layers, ps_plural(plan->inputs.model_layers), (int)plan->num_stages,
+                ps_plural(plan->num_stages), ps_format_count(plan->schedule.first[plan->schedule.num_devices], cells));
 }
 
 static ps_code run_check(ps_run *run, ps_status *status)

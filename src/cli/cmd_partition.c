@@ -27,12 +27,12 @@ static const ps_option rows[] = {
                      "for --objective iteration and --schedule"),
     PS_OPTION_CHOICE_AT(OPTIONS, engine, "engine", engines, "auto", "how to search"),
     PS_OPTION_AT(STRING, OPTIONS, types, "types", "TYPE:COUNT,...", NULL,
-                 "devices of several types, as in A100:4,V100:4"),
+                 "devices of several types, as in A100:4,V100:4; a count is the most that may be used"),
     PS_OPTION_INT_AT(OPTIONS, top_k, "top-k", 1, 1000, "1", "best cuts wanted"),
     PS_OPTION_CHOICE_AT(OPTIONS, contiguous, "contiguous", on_off, "on",
                         "a stage is a run of layers; off is not supported yet"),
     PS_OPTION_AT(DURATION, OPTIONS, time_limit, "time-limit", "TIME", NULL,
-                 "stop the search and print the best so far; none unless given"),
+                 "stop the search and print the best so far; seconds, or with a unit as in 500ms; none unless given"),
 };
 
 static const ps_option constraint_rows[] = {

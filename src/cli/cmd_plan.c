@@ -30,7 +30,8 @@ static const ps_option rows[] = {
     PS_OPTION_AT(STRING, plan_options, gpu, "gpu", "TYPE", NULL, "GPU type, where a node file does not name it"),
     PS_OPTION_INT_AT(plan_options, nodes, "nodes", 1, PS_MAX_GPUS, NULL, "copies of a node file; 1 unless given"),
     PS_OPTION_AT(DURATION, plan_options, time_limit, "time-limit", "TIME", NULL,
-                 "stop the search, print the best so far, exit status 5; none unless given"),
+                 "stop the search, print the best so far, exit status 5; seconds, or with a unit as in 500ms; none "
+                 "unless given"),
     PS_OPTION_FLAG_AT(plan_options, timeline, "timeline", "add the start and end of every op to the JSON"),
     PS_OPTION_FLAG_AT(plan_options, draw, "draw", "draw the timeline below the summary"),
 };

@@ -49,6 +49,8 @@ static ps_code read_types(ps_run *run, ps_partition_problem *problem, ps_status 
     problem->num_types = (int32_t)types.count;
     problem->type = types.data;
     PS_TRY(ps_numbers_expect(&options->memory_limit, "--memory-limit", types.count, "type", status));
+    PS_TRY(ps_memory_limit_expect(&options->memory_limit, status));
+    problem->memory_is_bytes = options->memory_limit.with_unit;
     for (int32_t type = 0; type < types.count && options->memory_limit.count > 0; type++)
         types.data[type].memory_limit = ps_number_at(&options->memory_limit, type);
     return PS_OK;
@@ -126,13 +128,14 @@ static ps_code read_weights(ps_run *run, ps_partition_problem *problem, ps_statu
 {
     const cut_options *options = run->parsed.values;
     const int64_t **cost = ps_new(run->arena, const int64_t *, problem->num_types);
-    bool is_by_type = strchr(options->weights, '=') != NULL;
+    bool is_by_type = strpbrk(options->weights, "=;") != NULL;
     for (const char *at = options->weights; *at; at += *at == ';') {
         int64_t size = (int64_t)strcspn(at, ";");
         char *part = ps_text_copy_n(run->arena, at, size);
         char *numbers = is_by_type ? strchr(part, '=') : part;
         if (!numbers) {
             ps_fail(status, PS_USAGE, "bad-value", "expected TYPE=LIST for every type, got \"%.80s\"", part);
+            ps_fail_hint(status, "as in --weights 'A=3,1,4;B=6,2,8'");
             return fail_option("--weights", status);
         }
         if (is_by_type)

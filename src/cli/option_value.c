@@ -24,14 +24,18 @@ static bool is_bare(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789.eE+-")] == '\0';
 }
 
-static ps_code parse_time(const char *text, int64_t max_ns, int64_t *ns, ps_status *status)
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+
+// `bare_ns` is what a bare number counts.
+static ps_code parse_time(const char *text, int64_t bare_ns, int64_t max_ns, int64_t *ns, ps_status *status)
 {
-    enum { NS_PER_MS = 1000000 };
     if (!is_bare(text))
         PS_TRY(ps_parse_duration(text, ns, status));
-    else if (!ps_decimal_scaled(text, (int64_t)strlen(text), NS_PER_MS, ns))
-        return ps_fail(status, PS_USAGE, "bad-value",
-                       "expected milliseconds or a time such as \"3.2ms\", got \"%.80s\"", text);
+    else if (!ps_decimal_scaled(text, (int64_t)strlen(text), bare_ns, ns))
+        return ps_fail(status, PS_USAGE, "bad-value", "expected %s, got \"%.80s\"",
+                       bare_ns == NS_PER_S ? "seconds or a time such as \"90s\""
+                                           : "milliseconds or a time such as \"3.2ms\"",
+                       text);
     char most[32];
     if (*ns > max_ns)
         return ps_fail(status, PS_USAGE, "bad-value", "expected a time of at most %s, got \"%.80s\"",
@@ -63,8 +67,8 @@ static ps_code parse_list(const list_context *context, const char *text, ps_numb
         int64_t size = (int64_t)strcspn(at, ",");
         const char *item = ps_text_copy_n(context->arena, at, size);
         int64_t *value = ps_vec_push(context->arena, &values);
-        ps_code code =
-            context->is_time ? parse_time(item, PS_MAX_LAYER_NS, value, status) : parse_memory(item, value, status);
+        ps_code code = context->is_time ? parse_time(item, NS_PER_MS, PS_MAX_LAYER_NS, value, status)
+                                        : parse_memory(item, value, status);
         if (code != PS_OK)
             return fail_value(context->option, status);
         if (!is_bare(item))
@@ -121,7 +125,7 @@ static ps_code parse_value(ps_arena *arena, const ps_option *option, const char 
         if (!(*(double *)place > 0))
             return ps_fail(status, PS_USAGE, "bad-value", "expected a rate above 0, got \"%.80s\"", text);
         return PS_OK;
-    case PS_OPTION_DURATION: return parse_time(text, PS_MAX_TIME_NS, place, status);
+    case PS_OPTION_DURATION: return parse_time(text, NS_PER_S, PS_MAX_TIME_NS, place, status);
     case PS_OPTION_TIMES:
     case PS_OPTION_MEMORY: return parse_list(&list, text, place, status);
     case PS_OPTION_JOB: return PS_OK; // kept as words
@@ -153,6 +157,17 @@ ps_code ps_memory_units_agree(const ps_number_list *const *list, const char *con
         return PS_OK;
     ps_fail(status, PS_USAGE, "mixed-units", "memory with a unit in %s and a bare number in %s", with_unit, bare);
     return ps_fail_hint(status, "give every memory figure a unit, or none");
+}
+
+ps_code ps_memory_limit_expect(const ps_number_list *limit, ps_status *status)
+{
+    for (int32_t index = 0; index < limit->count; index++) {
+        if (limit->value[index] > 0)
+            continue;
+        ps_fail(status, PS_USAGE, "bad-value", "expected a size above 0, got 0");
+        return ps_fail_at(status, "--memory-limit", 0, 0, NULL);
+    }
+    return PS_OK;
 }
 
 int64_t ps_number_at(const ps_number_list *list, int64_t index)

@@ -17,6 +17,9 @@ ps_code ps_times_parse(ps_arena *arena, const char *option, const char *text, ps
 ps_code ps_memory_units_agree(const ps_number_list *const *list, const char *const *name, int32_t count,
                               ps_status *status);
 
+// PS_USAGE, rule bad-value, when --memory-limit has a 0 in it, which means nothing.
+ps_code ps_memory_limit_expect(const ps_number_list *limit, ps_status *status);
+
 // Value of entry `index`: a single number stands for all.
 int64_t ps_number_at(const ps_number_list *list, int64_t index);
 // PS_USAGE, rule list-length, unless the list is empty, one number, or `count` numbers ("one per stage").

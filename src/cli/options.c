@@ -20,7 +20,7 @@
 
 static const ps_option common[] = {
     COMMON(FLAG, help, 'h', NULL, "print this help"),
-    COMMON(FLAG, json, '\0', NULL, "print JSON instead of text"),
+    COMMON(FLAG, json, '\0', NULL, "print JSON instead of text; help and version are always text"),
     COMMON(STRING, output, 'o', "FILE", "write the result to FILE, whole or not at all"),
     COMMON(FLAG, quiet, 'q', NULL, "no notes, no progress"),
     COMMON(FLAG, verbose, 'v', NULL, "more detail"),

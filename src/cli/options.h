@@ -19,7 +19,7 @@ typedef enum ps_option_type {
     PS_OPTION_STRING,   // const char *, NULL when not given
     PS_OPTION_CHOICE,   // int32_t: index into `choices`
     PS_OPTION_RATE,     // double, bytes per second
-    PS_OPTION_DURATION, // int64_t ns; a bare number is milliseconds
+    PS_OPTION_DURATION, // int64_t ns; a bare number is seconds
     PS_OPTION_TIMES,    // ps_number_list of ns: one number, or one a stage; bare numbers are milliseconds
     PS_OPTION_MEMORY,   // ps_number_list of bytes or of the user's own unit
     PS_OPTION_JOB       // kept as a ps_job_setting, in order, for ps_job_set()

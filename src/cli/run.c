@@ -133,13 +133,16 @@ static ps_code print_version(ps_arena *arena, ps_status *status)
     return ps_terminal_write(out->data, out->size, status);
 }
 
-// pipesched help [COMMAND]
+// pipesched help [COMMAND]. Help is text, so that --json changes nothing.
 static ps_code help_command(const session *words, ps_status *status)
 {
-    if (words->num_words < 2)
+    int at = 1;
+    while (at < words->num_words && strcmp(words->word[at], "--json") == 0)
+        at++;
+    if (at == words->num_words)
         return print_help(words->run.arena, NULL, status);
-    const ps_command *command = ps_command_named(words->word[1]);
-    return command ? print_help(words->run.arena, command, status) : ps_command_unknown(words->word[1], status);
+    const ps_command *command = ps_command_named(words->word[at]);
+    return command ? print_help(words->run.arena, command, status) : ps_command_unknown(words->word[at], status);
 }
 
 static ps_code no_command(ps_status *status)

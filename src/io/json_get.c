@@ -203,7 +203,8 @@ ps_code ps_json_get_rate(ps_json object, const char *key, ps_need need, double *
     return PS_OK;
 }
 
-ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t max_ns, int64_t *ns, ps_status *status)
+static ps_code get_time(ps_json object, const char *key, ps_need need, bool takes_number, int64_t max_ns, int64_t *ns,
+                        ps_status *status)
 {
     ps_json value;
     PS_TRY(find(object, key, need, &value, status));
@@ -212,7 +213,7 @@ ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t ma
 
     bool in_range = false;
     int64_t number_ns = 0;
-    if (ps_json_is(value, PS_JSON_NUMBER) && ends_with(key, "_ms")) {
+    if (ps_json_is(value, PS_JSON_NUMBER) && takes_number) {
         int64_t size;
         const char *raw = ps_json_raw(value, &size);
         if (ps_json_number(value) == 0) // -0 too
@@ -224,9 +225,9 @@ ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t ma
             return ps_json_fail_place(value, status);
         in_range = true;
     } else {
-        return fail_expected(
-            value, "json-type",
-            ends_with(key, "_ms") ? "milliseconds or a time such as \"3.2ms\"" : "a time such as \"3.2ms\"", status);
+        return fail_expected(value, "json-type",
+                             takes_number ? "milliseconds or a time such as \"3.2ms\"" : "a time such as \"3.2ms\"",
+                             status);
     }
     if (!in_range || number_ns > max_ns) {
         char most[32];
@@ -236,4 +237,15 @@ ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t ma
     }
     *ns = number_ns;
     return PS_OK;
+}
+
+ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t max_ns, int64_t *ns, ps_status *status)
+{
+    return get_time(object, key, need, ends_with(key, "_ms"), max_ns, ns, status);
+}
+
+ps_code ps_json_get_plain_ms(ps_json object, const char *key, ps_need need, int64_t max_ns, int64_t *ns,
+                             ps_status *status)
+{
+    return get_time(object, key, need, true, max_ns, ns, status);
 }

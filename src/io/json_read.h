@@ -82,6 +82,9 @@ ps_code ps_json_get_bytes(ps_json object, const char *key, ps_need need, int64_t
 ps_code ps_json_get_rate(ps_json object, const char *key, ps_need need, double *bytes_per_second, ps_status *status);
 // A number of milliseconds (keys that end in _ms) or a string with a unit, to nanoseconds, at most max_ns.
 ps_code ps_json_get_ms(ps_json object, const char *key, ps_need need, int64_t max_ns, int64_t *ns, ps_status *status);
+// The same where a number is milliseconds although its key does not say so.
+ps_code ps_json_get_plain_ms(ps_json object, const char *key, ps_need need, int64_t max_ns, int64_t *ns,
+                             ps_status *status);
 
 const char *ps_json_source(ps_json value);
 const char *ps_json_library_version(void); // of cJSON

@@ -39,7 +39,6 @@ static bool contains(const ps_int_set *set, int32_t value)
     return set->count == 0;
 }
 
-// Every replica runs whole micro-batches: dp * micro-batch size divides the global batch.
 static ps_code check_batch(const ps_job *job, ps_status *status)
 {
     int64_t batch = job->global_batch_size;
@@ -48,14 +47,7 @@ static ps_code check_batch(const ps_job *job, ps_status *status)
             return ps_fail(status, PS_USAGE, "micro-batch-too-large",
                            "a micro-batch of %d sequences is larger than the global batch of %lld",
                            (int)job->micro_batch_size.value[index], (long long)batch);
-    for (int32_t replica = 0; replica < choices(&job->dp); replica++)
-        for (int32_t size = 0; size < choices(&job->micro_batch_size); size++)
-            if (batch % (choice(&job->dp, replica) * choice(&job->micro_batch_size, size)) == 0)
-                return PS_OK;
-    ps_fail(status, PS_USAGE, "batch-not-divisible",
-            "the global batch of %lld sequences cannot be dealt out: no allowed dp times micro-batch size divides it",
-            (long long)batch);
-    return ps_fail_hint(status, "leave --dp or --micro-batch-size out to let them be chosen");
+    return PS_OK;
 }
 
 static ps_code check_stages(const ps_job *job, ps_status *status)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "pipesched/limits.h"
 
 static ps_code check_amounts(const int64_t *amount, int32_t count, int64_t max, const char *what, ps_status *status)
@@ -98,6 +99,11 @@ static ps_code check(const ps_partition_problem *problem, ps_status *status)
     return check_objective(problem, status);
 }
 
+static void hint_stages(int64_t most, ps_status *status)
+{
+    ps_fail_hint(status, "use %" PRId64 " stage%s%s", most, ps_plural(most), most > 1 ? " or fewer" : "");
+}
+
 static ps_code check_counts(const ps_partition_problem *problem, ps_status *status)
 {
     int64_t devices = 0;
@@ -107,17 +113,17 @@ static ps_code check_counts(const ps_partition_problem *problem, ps_status *stat
     int64_t stages = problem->num_stages > 0 ? problem->num_stages : 1;
     if (least * stages > problem->num_layers) {
         ps_fail(status, PS_INFEASIBLE, "fewer-layers-than-stages",
-                "%d layers cannot fill %" PRId64 " stages of at least %" PRId64 " layers", (int)problem->num_layers,
-                stages, least);
+                "%d layer%s cannot fill %" PRId64 " stage%s of at least %" PRId64 " layer%s", (int)problem->num_layers,
+                ps_plural(problem->num_layers), stages, ps_plural(stages), least, ps_plural(least));
         if (problem->num_layers >= least)
-            ps_fail_hint(status, "use %" PRId64 " stages or fewer", problem->num_layers / least);
+            hint_stages(problem->num_layers / least, status);
         return PS_INFEASIBLE;
     }
     if (stages > devices) {
         ps_fail(status, PS_INFEASIBLE, "fewer-devices-than-stages",
-                "%" PRId64 " stages need a device each, got %" PRId64, stages, devices);
+                "%" PRId64 " stage%s need a device each, got %" PRId64, stages, ps_plural(stages), devices);
         if (devices > 0)
-            ps_fail_hint(status, "use %" PRId64 " stages or fewer", devices);
+            hint_stages(devices, status);
         return PS_INFEASIBLE;
     }
     return PS_OK;
@@ -218,12 +224,14 @@ static ps_code check_layers_fit(const ps_cut_view *view, ps_status *status)
                 }
             }
         }
+        const ps_device_type *type = &problem->type[best_type];
+        char need[64], have[64];
         ps_fail(status, PS_INFEASIBLE, "memory",
-                "layer %d alone needs %" PRId64 " of memory as stage %d, a device of type %s has %" PRId64, (int)layer,
-                ps_cut_memory(problem, best_stage, layer, layer + 1), (int)best_stage, problem->type[best_type].name,
-                problem->type[best_type].memory_limit);
-        return ps_fail_hint(status, "it would fit with a memory limit of %" PRId64,
-                            problem->type[best_type].memory_limit + best_missing);
+                "layer %d alone needs %s of memory as stage %d, a device of type %s has %s", (int)layer,
+                ps_cut_format_memory(problem, ps_cut_memory(problem, best_stage, layer, layer + 1), need),
+                (int)best_stage, type->name, ps_cut_format_memory(problem, type->memory_limit, have));
+        return ps_fail_hint(status, "it would fit with a memory limit of %s",
+                            ps_cut_format_memory_exact(problem, type->memory_limit + best_missing, need));
     }
     return PS_OK;
 }

@@ -63,6 +63,11 @@ int64_t ps_cut_most_ns(const ps_cut_view *view);
 // Memory of layers first .. end - 1 as `stage` on any device; sticks at INT64_MAX.
 int64_t ps_cut_memory(const ps_partition_problem *problem, int32_t stage, int32_t first, int32_t end);
 
+// For messages: "79.1 GiB", or a count where the unit is the caller's own. In hints, where a rounded size may be too
+// small, with all its bytes: "79.1 GiB (84934656001B)".
+const char *ps_cut_format_memory(const ps_partition_problem *problem, int64_t size, char text[64]);
+const char *ps_cut_format_memory_exact(const ps_partition_problem *problem, int64_t size, char text[64]);
+
 // Cost a cut layer by layer, from the problem alone and not from the tables of a view, and check every rule of the
 // problem. PS_INTERNAL (rule partition-rule) when one is broken: a bug of the engine that made the cut. O(layers).
 ps_code ps_cut_evaluate(const ps_partition_problem *problem, ps_partition *cut, ps_status *status);

@@ -196,6 +196,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .num_stages = shape.num_stages,
         .num_types = 1,
         .type = &type,
+        .memory_is_bytes = true,
         .cost_ns = cost,
         .static_bytes = arrays.state,
         .held_full = arrays.held_full,

@@ -19,7 +19,8 @@
 typedef enum ps_field_kind {
     PS_FIELD_INT32,
     PS_FIELD_INT64,
-    PS_FIELD_NS, // int64 nanoseconds, printed as exact milliseconds
+    PS_FIELD_NS,       // int64 nanoseconds, printed as exact milliseconds
+    PS_FIELD_PLAIN_NS, // the same under a key without _ms
     PS_FIELD_DOUBLE,
     PS_FIELD_BOOL,
     PS_FIELD_TEXT,
@@ -37,8 +38,10 @@ typedef enum ps_field_kind {
     PS_FIELD_STAGE_LIST,
     PS_FIELD_RANK_MAP,
     PS_FIELD_CELLS,
+    PS_FIELD_CELL,   // one op of a timeline
     PS_FIELD_COUNTS, // search.infeasible
-    PS_FIELD_LAUNCHABLE
+    PS_FIELD_LAUNCHABLE,
+    PS_FIELD_TIMELINE
 } ps_field_kind;
 
 // The name of a value, or NULL for a value that has none; `bytes` values are not contiguous, hence `last`.
@@ -75,5 +78,9 @@ extern const ps_field_table ps_plan_fields;
 // The value of a named field, whose member is an int32, an enum or a bool.
 int ps_field_get_name(const ps_field *field, const void *object);
 void ps_field_set_name(const ps_field *field, void *object, int value);
+
+// One entry of `timeline`: an op or a transfer.
+extern const ps_field_table ps_plan_op_fields;
+extern const ps_field_table ps_plan_transfer_fields;
 
 #endif

@@ -64,6 +64,10 @@ static const ps_field_names ATTENTIONS = {attention_name, 0, 1};
     {                                                                                                                  \
         .key = (KEY), .kind = PS_FIELD_NS, .offset = offsetof(TYPE, MEMBER), .max = PS_MAX_TIME_NS                     \
     }
+#define PLAIN_NS(KEY, TYPE, MEMBER)                                                                                    \
+    {                                                                                                                  \
+        .key = (KEY), .kind = PS_FIELD_PLAIN_NS, .offset = offsetof(TYPE, MEMBER), .max = PS_MAX_TIME_NS               \
+    }
 #define DOUBLE(KEY, TYPE, MEMBER)                                                                                      \
     {                                                                                                                  \
         .key = (KEY), .kind = PS_FIELD_DOUBLE, .offset = offsetof(TYPE, MEMBER)                                        \
@@ -245,9 +249,9 @@ static const ps_field MEMORY[] = {
 static const ps_field_table MEMORY_TABLE = TABLE(MEMORY);
 
 static const ps_field IDLE[] = {
-    NS("warmup_ms", ps_idle, warmup_ns),
-    NS("steady_ms", ps_idle, steady_ns),
-    NS("cooldown_ms", ps_idle, cooldown_ns),
+    PLAIN_NS("warmup", ps_idle, warmup_ns),
+    PLAIN_NS("steady", ps_idle, steady_ns),
+    PLAIN_NS("cooldown", ps_idle, cooldown_ns),
 };
 static const ps_field_table IDLE_TABLE = TABLE(IDLE);
 
@@ -351,6 +355,23 @@ static const ps_field SEARCH[] = {
 };
 static const ps_field_table SEARCH_TABLE = TABLE(SEARCH);
 
+static const ps_field TIMELINE_OP[] = {
+    INT("pp_rank", ps_plan_event, pp_rank, 0, PS_MAX_DEVICES),
+    {.key = "cell", .kind = PS_FIELD_CELL},
+    NS("start_ms", ps_plan_event, start_ns),
+    NS("end_ms", ps_plan_event, end_ns),
+};
+const ps_field_table ps_plan_op_fields = TABLE(TIMELINE_OP);
+
+static const ps_field TIMELINE_TRANSFER[] = {
+    INT("from_stage", ps_plan_event, from_stage, 0, PS_MAX_STAGES),
+    INT("to_stage", ps_plan_event, to_stage, 0, PS_MAX_STAGES),
+    INT("microbatch", ps_plan_event, microbatch, 0, INT32_MAX),
+    NS("start_ms", ps_plan_event, start_ns),
+    NS("end_ms", ps_plan_event, end_ns),
+};
+const ps_field_table ps_plan_transfer_fields = TABLE(TIMELINE_TRANSFER);
+
 static const ps_field DIAGNOSTIC[] = {
     TEXT("level", ps_plan_diagnostic, level),
     TEXT("code", ps_plan_diagnostic, code),
@@ -384,6 +405,7 @@ static const ps_field PLAN[] = {
     {.key = "launchable", .kind = PS_FIELD_LAUNCHABLE, .max = 100},
     {ARRAY("diagnostics", diagnostic, num_diagnostics, ps_plan_diagnostic, DIAGNOSTIC_TABLE, 10000),
      .when_infeasible = true},
+    {.key = "timeline", .kind = PS_FIELD_TIMELINE, .max = 2 * PS_MAX_OPS},
 };
 const ps_field_table ps_plan_fields = TABLE(PLAN);
 

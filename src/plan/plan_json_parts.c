@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "job/dialect.h"
 #include "pipesched/limits.h"
 #include "plan/plan_json_read.h"
 
@@ -128,6 +129,41 @@ static bool parse_cell(const char *text, ps_op *op)
     return true;
 }
 
+static ps_code read_cell(ps_plan_reader *reader, ps_json cell, ps_op *op)
+{
+    if (ps_json_is(cell, PS_JSON_STRING) && parse_cell(ps_json_text(cell), op))
+        return PS_OK;
+    return ps_json_fail(cell, "bad-cell", reader->status,
+                        "a cell is a stage, one of F B I W, and a micro-batch, such as \"0F12\"");
+}
+
+ps_code ps_plan_read_cell(ps_plan_reader *reader, ps_json object, const ps_field *field, ps_plan_event *event)
+{
+    ps_json cell;
+    PS_TRY(ps_plan_member(reader, object, field, PS_JSON_STRING, &cell));
+    return read_cell(reader, cell, &event->op);
+}
+
+// Entries with a cell are ops, the others transfers. Plans without a timeline are complete.
+ps_code ps_plan_read_timeline(ps_plan_reader *reader, ps_json object, const ps_field *field)
+{
+    ps_plan *plan = reader->plan;
+    ps_json array = ps_json_member(object, field->key);
+    if (!array.node)
+        return PS_OK;
+    PS_TRY(ps_plan_array(reader, object, field, &array));
+    plan->has_timeline = true;
+    plan->event = ps_new(reader->arena, ps_plan_event, ps_json_count(array));
+    for (ps_json item = ps_json_first(array); item.node; item = ps_json_next(item)) {
+        ps_plan_event *event = &plan->event[plan->num_events++];
+        PS_TRY(ps_json_expect(item, PS_JSON_OBJECT, reader->status));
+        event->is_transfer = !ps_json_member(item, "cell").node;
+        PS_TRY(ps_plan_read_table(reader, item, event->is_transfer ? &ps_plan_transfer_fields : &ps_plan_op_fields,
+                                  event));
+    }
+    return PS_OK;
+}
+
 ps_code ps_plan_read_cells(ps_plan_reader *reader, ps_json object, const ps_field *field)
 {
     ps_schedule *schedule = &reader->plan->schedule;
@@ -150,9 +186,7 @@ ps_code ps_plan_read_cells(ps_plan_reader *reader, ps_json object, const ps_fiel
     ps_op *op = schedule->op;
     for (ps_json list = ps_json_first(array); list.node; list = ps_json_next(list)) {
         for (ps_json cell = ps_json_first(list); cell.node; cell = ps_json_next(cell)) {
-            if (!ps_json_is(cell, PS_JSON_STRING) || !parse_cell(ps_json_text(cell), op))
-                return ps_json_fail(cell, "bad-cell", reader->status,
-                                    "a cell is a stage, one of F B I W, and a micro-batch, such as \"0F12\"");
+            PS_TRY(read_cell(reader, cell, op));
             op++;
         }
         schedule->first[++schedule->num_devices] = (int32_t)(op - schedule->op);
@@ -176,6 +210,18 @@ ps_code ps_plan_read_counts(ps_plan_reader *reader, ps_json object, const ps_fie
     return PS_OK;
 }
 
+static void note_unknown_target(ps_plan_reader *reader, const char *name)
+{
+    for (int32_t index = 0; index < ps_dialect_count(); index++)
+        if (strcmp(ps_dialect_at(index)->target, name) == 0)
+            return;
+    *ps_vec_push(reader->arena, &reader->unknown) =
+        (ps_plan_diagnostic){.level = "warning",
+                             .code = "unknown-target",
+                             .message = ps_text_format(
+                                 reader->arena, "/launchable/%.80s: unknown target, its verdict is not checked", name)};
+}
+
 ps_code ps_plan_read_launchable(ps_plan_reader *reader, ps_json object, const ps_field *field)
 {
     ps_plan *plan = reader->plan;
@@ -186,6 +232,7 @@ ps_code ps_plan_read_launchable(ps_plan_reader *reader, ps_json object, const ps
     plan->launchable = ps_new(reader->arena, ps_plan_launchable, ps_json_count(targets));
     for (ps_json item = ps_json_first(targets); item.node; item = ps_json_next(item)) {
         PS_TRY(ps_json_expect(item, PS_JSON_STRING, reader->status));
+        note_unknown_target(reader, ps_json_key(item));
         plan->launchable[plan->num_launchable++] =
             (ps_plan_launchable){.target = ps_text_copy(reader->arena, ps_json_key(item)),
                                  .verdict = ps_text_copy(reader->arena, ps_json_text(item))};

@@ -138,6 +138,7 @@ static ps_code read_value(ps_plan_reader *reader, ps_json object, const ps_field
         return ps_json_get_int32(object, field->key, need, (int32_t)field->min, (int32_t)field->max, at, status);
     case PS_FIELD_INT64: return ps_json_get_int(object, field->key, need, field->min, field->max, at, status);
     case PS_FIELD_NS: return ps_json_get_ms(object, field->key, need, field->max, at, status);
+    case PS_FIELD_PLAIN_NS: return ps_json_get_plain_ms(object, field->key, need, field->max, at, status);
     case PS_FIELD_DOUBLE: return ps_json_get_double(object, field->key, need, -1e300, 1e300, at, status);
     case PS_FIELD_BOOL: return ps_json_get_bool(object, field->key, need, at, status);
     case PS_FIELD_TEXT: return read_text(reader, object, field, to);
@@ -155,8 +156,10 @@ static ps_code read_value(ps_plan_reader *reader, ps_json object, const ps_field
     case PS_FIELD_STAGE_LIST: return ps_plan_read_stage_list(reader, object, field, to);
     case PS_FIELD_RANK_MAP: return ps_plan_read_rank_map(reader, object, field);
     case PS_FIELD_CELLS: return ps_plan_read_cells(reader, object, field);
+    case PS_FIELD_CELL: return ps_plan_read_cell(reader, object, field, to);
     case PS_FIELD_COUNTS: return ps_plan_read_counts(reader, object, field, to);
     case PS_FIELD_LAUNCHABLE: return ps_plan_read_launchable(reader, object, field);
+    case PS_FIELD_TIMELINE: return ps_plan_read_timeline(reader, object, field);
     }
     return PS_OK;
 }
@@ -168,7 +171,7 @@ static bool is_known_key(const char *key, const ps_field_table *table)
     for (int32_t index = 0; index < table->count; index++)
         if (strcmp(table->field[index].key, key) == 0)
             return true;
-    return table == &ps_plan_fields && strcmp(key, "timeline") == 0;
+    return false;
 }
 
 static void note_unknown_keys(ps_plan_reader *reader, ps_json object, const ps_field_table *table)

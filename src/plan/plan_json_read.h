@@ -11,7 +11,7 @@
 typedef struct ps_plan_reader {
     ps_arena *arena;
     ps_plan *plan;
-    ps_vec(ps_plan_diagnostic) unknown; // warnings of unknown keys
+    ps_vec(ps_plan_diagnostic) unknown; // warnings of unknown keys and targets
     ps_status *status;
 } ps_plan_reader;
 
@@ -29,6 +29,8 @@ ps_code ps_plan_read_layer_names(ps_plan_reader *reader, ps_json object, const p
 ps_code ps_plan_read_stage_list(ps_plan_reader *reader, ps_json object, const ps_field *field, ps_plan_device *device);
 ps_code ps_plan_read_rank_map(ps_plan_reader *reader, ps_json object, const ps_field *field);
 ps_code ps_plan_read_cells(ps_plan_reader *reader, ps_json object, const ps_field *field);
+ps_code ps_plan_read_cell(ps_plan_reader *reader, ps_json object, const ps_field *field, ps_plan_event *event);
+ps_code ps_plan_read_timeline(ps_plan_reader *reader, ps_json object, const ps_field *field);
 ps_code ps_plan_read_counts(ps_plan_reader *reader, ps_json object, const ps_field *field, ps_plan_search *search);
 ps_code ps_plan_read_launchable(ps_plan_reader *reader, ps_json object, const ps_field *field);
 ps_code ps_plan_read_tool(ps_plan_reader *reader, ps_json object, const ps_field *field);

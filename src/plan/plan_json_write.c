@@ -14,6 +14,7 @@
 typedef struct plan_writer {
     ps_json_writer json;
     const ps_plan *plan;
+    const ps_timeline *timeline; // NULL: the plan's own, if it has one
 } plan_writer;
 
 static void write_table(plan_writer *writer, const ps_field_table *table, const void *object);
@@ -130,6 +131,13 @@ static void write_cells(plan_writer *writer, const ps_field *field)
     ps_json_close(&writer->json);
 }
 
+static void write_cell(plan_writer *writer, const ps_field *field, const ps_plan_event *event)
+{
+    char cell[32];
+    ps_op_format(event->op, cell);
+    ps_json_put_string(&writer->json, field->key, cell);
+}
+
 static void write_counts(plan_writer *writer, const ps_field *field, const ps_plan_search *search)
 {
     ps_json_object(&writer->json, field->key);
@@ -172,7 +180,8 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     switch (field->kind) {
     case PS_FIELD_INT32: ps_json_put_int(json, field->key, int32_at(object, field->offset)); break;
     case PS_FIELD_INT64: ps_json_put_int(json, field->key, int64_at(object, field->offset)); break;
-    case PS_FIELD_NS: ps_json_put_ms(json, field->key, int64_at(object, field->offset)); break;
+    case PS_FIELD_NS:
+    case PS_FIELD_PLAIN_NS: ps_json_put_ms(json, field->key, int64_at(object, field->offset)); break;
     case PS_FIELD_DOUBLE:
         memcpy(&real, at, sizeof real);
         ps_json_put_double(json, field->key, real);
@@ -200,6 +209,8 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     case PS_FIELD_STAGE_LIST: write_stage_list(writer, field, object); break;
     case PS_FIELD_RANK_MAP: write_rank_map(writer, field); break;
     case PS_FIELD_CELLS: write_cells(writer, field); break;
+    case PS_FIELD_CELL: write_cell(writer, field, object); break;
+    case PS_FIELD_TIMELINE: break; // last, as it may be the planner's instead
     case PS_FIELD_COUNTS: write_counts(writer, field, object); break;
     case PS_FIELD_LAUNCHABLE: write_launchable(writer, field); break;
     }
@@ -211,11 +222,11 @@ static void write_table(plan_writer *writer, const ps_field_table *table, const 
         write_value(writer, &table->field[index], object);
 }
 
-static void write_span(ps_json_writer *json, int64_t start_ns, int64_t end_ns)
+static void write_event(plan_writer *writer, const ps_plan_event *event)
 {
-    ps_json_put_ms(json, "start_ms", start_ns);
-    ps_json_put_ms(json, "end_ms", end_ns);
-    ps_json_close(json);
+    ps_json_object_inline(&writer->json, NULL);
+    write_table(writer, event->is_transfer ? &ps_plan_transfer_fields : &ps_plan_op_fields, event);
+    ps_json_close(&writer->json);
 }
 
 static const ps_plan_hop *hop_after(const ps_plan *plan, ps_op op)
@@ -237,36 +248,32 @@ static const ps_plan_hop *hop_after(const ps_plan *plan, ps_op op)
 
 // Every op of one pipeline rank, each followed by the transfer that it starts. `lane_free` is, per destination, when
 // the lane of this rank to it falls free (include/pipesched/timeline.h). A transfer ends when the data have arrived.
-static void write_rank_timeline(plan_writer *writer, const ps_timeline *timeline, int32_t rank, int64_t *lane_free)
+static void write_rank_timeline(plan_writer *writer, int32_t rank, int64_t *lane_free)
 {
-    ps_json_writer *json = &writer->json;
     const ps_schedule *schedule = &writer->plan->schedule;
+    const ps_timeline *timeline = writer->timeline;
     for (int32_t index = schedule->first[rank]; index < schedule->first[rank + 1]; index++) {
         ps_op op = schedule->op[index];
-        char cell[32];
-        ps_op_format(op, cell);
-        ps_json_object_inline(json, NULL);
-        ps_json_put_int(json, "pp_rank", rank);
-        ps_json_put_string(json, "cell", cell);
-        write_span(json, timeline->start_ns[index], timeline->end_ns[index]);
-
+        int64_t end = timeline->end_ns[index];
+        write_event(writer,
+                    &(ps_plan_event){.pp_rank = rank, .op = op, .start_ns = timeline->start_ns[index], .end_ns = end});
         const ps_plan_hop *hop = hop_after(writer->plan, op);
         if (!hop)
             continue;
         int64_t *lane = &lane_free[writer->plan->stage[hop->to_stage].pp_rank];
-        int64_t start = timeline->end_ns[index] > *lane ? timeline->end_ns[index] : *lane;
+        int64_t start = end > *lane ? end : *lane;
         *lane = start + hop->transfer_ns;
-        ps_json_object_inline(json, NULL);
-        ps_json_put_int(json, "from_stage", hop->from_stage);
-        ps_json_put_int(json, "to_stage", hop->to_stage);
-        ps_json_put_int(json, "microbatch", op.microbatch);
-        write_span(json, start, *lane + hop->latency_ns);
+        write_event(writer, &(ps_plan_event){.is_transfer = true,
+                                             .from_stage = hop->from_stage,
+                                             .to_stage = hop->to_stage,
+                                             .microbatch = op.microbatch,
+                                             .start_ns = start,
+                                             .end_ns = *lane + hop->latency_ns});
     }
 }
 
 typedef struct timeline_task {
     plan_writer *writer;
-    const ps_timeline *timeline;
     ps_arena *scratch;
 } timeline_task;
 
@@ -276,28 +283,35 @@ static ps_code write_timeline(void *context, ps_status *status)
     const ps_schedule *schedule = &task->writer->plan->schedule;
     int64_t *lane_free = ps_new_raw(task->scratch, int64_t, schedule->num_devices);
     (void)status;
-    ps_json_array(&task->writer->json, "timeline");
     for (int32_t rank = 0; rank < schedule->num_devices; rank++) {
         memset(lane_free, 0, (size_t)schedule->num_devices * sizeof *lane_free);
-        write_rank_timeline(task->writer, task->timeline, rank, lane_free);
+        write_rank_timeline(task->writer, rank, lane_free);
     }
-    ps_json_close(&task->writer->json);
     return PS_OK;
 }
 
-static ps_code add_timeline(plan_writer *writer, const ps_timeline *timeline, ps_status *status)
+static ps_code add_timeline(plan_writer *writer, ps_status *status)
 {
-    timeline_task task = {writer, timeline, ps_arena_new(0)};
-    if (!task.scratch)
-        return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory to list the timeline");
-    ps_code code = ps_guard(write_timeline, &task, task.scratch, status);
-    ps_arena_free(task.scratch);
+    const ps_plan *plan = writer->plan;
+    ps_code code = PS_OK;
+    ps_json_array(&writer->json, "timeline");
+    if (writer->timeline) {
+        timeline_task task = {writer, ps_arena_new(0)};
+        if (!task.scratch)
+            return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory to list the timeline");
+        code = ps_guard(write_timeline, &task, task.scratch, status);
+        ps_arena_free(task.scratch);
+    } else {
+        for (int32_t index = 0; index < plan->num_events; index++)
+            write_event(writer, &plan->event[index]);
+    }
+    ps_json_close(&writer->json);
     return code;
 }
 
 ps_code ps_plan_write_json(const ps_plan *plan, const ps_timeline *timeline, FILE *file, ps_status *status)
 {
-    plan_writer writer = {.plan = plan};
+    plan_writer writer = {.plan = plan, .timeline = timeline};
     ps_json_begin(&writer.json, file);
     ps_json_object(&writer.json, NULL);
     for (int32_t index = 0; index < ps_plan_fields.count; index++) {
@@ -305,8 +319,8 @@ ps_code ps_plan_write_json(const ps_plan *plan, const ps_timeline *timeline, FIL
         if (plan->feasible || field->when_infeasible)
             write_value(&writer, field, plan);
     }
-    if (plan->feasible && timeline)
-        PS_TRY(add_timeline(&writer, timeline, status));
+    if (plan->feasible && (timeline || plan->has_timeline))
+        PS_TRY(add_timeline(&writer, status));
     ps_json_close(&writer.json);
     return ps_json_write_end(&writer.json, status);
 }

@@ -62,12 +62,12 @@ bool ps_reasons_from_bound(ps_arena *arena, const ps_plan_context *context, ps_r
     char count[32];
     *ps_vec_push(arena, reasons) = (ps_reason){
         .rule = "state-exceeds-cluster",
-        .message = ps_text_format(arena,
-                                  "parameters, gradients and optimizer state of %s parameters at %g B each need %s, "
-                                  "%lld GPUs have %s",
-                                  ps_format_count(context->model->parameters, count), each,
-                                  ps_format_bytes((int64_t)need, need_text), (long long)context->num_gpus,
-                                  ps_format_bytes((int64_t)have, have_text)),
+        .message = ps_text_format(
+            arena,
+            "parameters, gradients and optimizer state of %s parameters at %g B each need %s, more than "
+            "%lld GPU%s with %s",
+            ps_format_count(context->model->parameters, count), each, ps_format_bytes((int64_t)need, need_text),
+            (long long)context->num_gpus, ps_plural(context->num_gpus), ps_format_bytes((int64_t)have, have_text)),
         .have = (int64_t)have,
         .need = (int64_t)need,
         .dominant = "optimizer",
@@ -299,7 +299,8 @@ static void add_rules(ps_arena *arena, const ps_candidate_list *list, ps_reason_
             continue;
         *ps_vec_push(arena, reasons) = (ps_reason){
             .rule = status->rule,
-            .message = ps_text_format(arena, "%lld layouts, such as: %s", (long long)rejection->count, status->message),
+            .message = ps_text_format(arena, "%lld layout%s, such as: %s", (long long)rejection->count,
+                                      ps_plural(rejection->count), status->message),
             .hint = status->hint[0] ? status->hint : NULL,
         };
     }

@@ -109,7 +109,8 @@ void ps_cut_text(FILE *file, ps_arena *arena, const ps_cut_report *cut)
     const ps_partition_result *result = cut->result;
     const ps_partition *best = &result->partition[0];
     char text[32];
-    fprintf(file, "%d layers on %d stages\n\n", (int)cut->problem->num_layers, (int)best->num_stages);
+    fprintf(file, "%d layer%s on %d stage%s\n\n", (int)cut->problem->num_layers, ps_plural(cut->problem->num_layers),
+            (int)best->num_stages, ps_plural(best->num_stages));
     print_stages(file, arena, cut);
     fprintf(file, "\n  bottleneck  %s ms\n", ps_format_ms(best->bottleneck_ns, text));
     fprintf(file, "  sum         %s ms\n", ps_format_ms(best->sum_ns, text));

@@ -42,9 +42,10 @@ static void print_layout(const summary_page *page, const ps_layout *layout)
 static void print_title(const summary_page *page)
 {
     const ps_plan_inputs *inputs = &page->plan->inputs;
-    fprintf(page->file, "%s on %s: %" PRId64 " GPUs, global batch %" PRId64 ", sequence %" PRId64 ", %s\n\n",
-            inputs->model_name, inputs->cluster_name, (int64_t)inputs->cluster_nodes * inputs->gpus_per_node,
-            inputs->job.global_batch_size, inputs->job.seq_length, ps_precision_name(inputs->job.precision));
+    int64_t gpus = (int64_t)inputs->cluster_nodes * inputs->gpus_per_node;
+    fprintf(page->file, "%s on %s: %" PRId64 " GPU%s, global batch %" PRId64 ", sequence %" PRId64 ", %s\n\n",
+            inputs->model_name, inputs->cluster_name, gpus, ps_plural(gpus), inputs->job.global_batch_size,
+            inputs->job.seq_length, ps_precision_name(inputs->job.precision));
 }
 
 static void print_prediction(const summary_page *page)
@@ -165,8 +166,8 @@ static void print_launchable(const summary_page *page)
 static void print_search(const summary_page *page, bool verbose)
 {
     const ps_plan_search *search = &page->plan->search;
-    fprintf(page->file, "\n  %" PRId64 " layouts: %" PRId64 " evaluated, %" PRId64 " pruned by bound",
-            search->candidates, search->evaluated, search->pruned);
+    fprintf(page->file, "\n  %" PRId64 " layout%s: %" PRId64 " evaluated, %" PRId64 " pruned by bound",
+            search->candidates, ps_plural(search->candidates), search->evaluated, search->pruned);
     for (int32_t index = 0; index < search->num_infeasible; index++)
         fprintf(page->file, "%s %" PRId64 " %s", index ? "," : "; ruled out:", search->infeasible[index].count,
                 search->infeasible[index].rule);

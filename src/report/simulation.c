@@ -128,10 +128,12 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
     const ps_timeline *timeline = simulation->timeline;
     char text[32];
     char limit[32];
-    fprintf(file, "%s, %d ranks", simulation->name, (int)simulation->pipeline->num_devices);
+    fprintf(file, "%s, %d rank%s", simulation->name, (int)simulation->pipeline->num_devices,
+            ps_plural(simulation->pipeline->num_devices));
     if (simulation->virtual_stages > 1)
         fprintf(file, " of %d virtual stages", (int)simulation->virtual_stages);
-    fprintf(file, ", %d micro-batches\n\n", (int)simulation->pipeline->num_microbatches);
+    fprintf(file, ", %d micro-batch%s\n\n", (int)simulation->pipeline->num_microbatches,
+            simulation->pipeline->num_microbatches == 1 ? "" : "es");
     fprintf(file, "  makespan  %s ms, bubble %.2f %%\n", ps_format_ms(timeline->makespan_ns, text),
             100 * simulation->bubble);
     fprintf(file, "  span      %s ms, bubble %.2f %%\n", ps_format_ms(timeline->span_ns, text),

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/text.h"
 #include "pipesched/limits.h"
 
 ps_schedule_shape ps_family_shape(const ps_pipeline *pipeline)
@@ -36,12 +37,12 @@ ps_code ps_family_one_stage(const char *family, ps_schedule_shape shape, ps_stat
         return PS_OK;
     char rule[sizeof status->rule];
     snprintf(rule, sizeof rule, "%s-one-stage", family);
-    ps_fail(status, PS_ILLEGAL, rule, "%s puts one stage on a device, got %d stages on %d device%s", family,
-            (int)shape.num_stages, (int)shape.num_devices, shape.num_devices == 1 ? "" : "s");
+    ps_fail(status, PS_ILLEGAL, rule, "%s puts one stage on a device, got %d stage%s on %d device%s", family,
+            (int)shape.num_stages, ps_plural(shape.num_stages), (int)shape.num_devices, ps_plural(shape.num_devices));
     if (shape.num_stages > shape.num_devices && shape.num_stages % shape.num_devices == 0)
-        return ps_fail_hint(status, "use %d stages, or interleaved, which puts %d on a device", (int)shape.num_devices,
-                            (int)(shape.num_stages / shape.num_devices));
-    return ps_fail_hint(status, "use %d stages", (int)shape.num_devices);
+        return ps_fail_hint(status, "use %d stage%s, or interleaved, which puts %d on a device", (int)shape.num_devices,
+                            ps_plural(shape.num_devices), (int)(shape.num_stages / shape.num_devices));
+    return ps_fail_hint(status, "use %d stage%s", (int)shape.num_devices, ps_plural(shape.num_devices));
 }
 
 static ps_code refuse_placement(const char *family, ps_status *status, int32_t stage, int32_t device)

@@ -10,6 +10,8 @@
 // The order is defined for whole groups only, hence the rule on micro-batches.
 #include "schedule/family.h"
 
+#include "base/text.h"
+
 // Walks groups of micro-batches through the chunks of one rank, in forward or backward direction.
 typedef struct walk {
     int32_t group;       // micro-batches in one
@@ -84,8 +86,8 @@ static ps_code legal_chunks(ps_schedule_shape shape, ps_status *status)
     if (below >= 2 * devices)
         return PS_OK;
     ps_fail(status, PS_ILLEGAL, "interleaved-virtual-stages",
-            "interleaved needs at least 2 stages a device, got %d stages on %d device%s", (int)shape.num_stages,
-            (int)devices, devices == 1 ? "" : "s");
+            "interleaved needs at least 2 stages a device, got %d stage%s on %d device%s", (int)shape.num_stages,
+            ps_plural(shape.num_stages), (int)devices, ps_plural(devices));
     return ps_fail_hint(status, "use %d stages, or 1f1b, which is the same with 1 stage a device", (int)(2 * devices));
 }
 

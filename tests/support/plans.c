@@ -451,7 +451,7 @@ static void make_search(ps_arena *arena, ps_plan *plan)
     search->num_alternatives = 2;
     search->alternative = ps_new(arena, ps_plan_alternative, 2);
     for (int32_t index = 0; index < 2; index++)
-        search->alternative[index] = (ps_plan_alternative){.layout = plan->layout, .peak_bytes = 12345 + index};
+        search->alternative[index] = (ps_plan_alternative){.layout = plan->layout, .peak_bytes = 20000000 + index};
     plan->num_launchable = 1;
     plan->launchable = ps_new(arena, ps_plan_launchable, 1);
     plan->launchable[0] = (ps_plan_launchable){"megatron", "ok"};

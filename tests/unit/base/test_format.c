@@ -134,6 +134,14 @@ static void decimal_comma_of_the_locale_changes_nothing(void **state)
     setlocale(LC_ALL, "C");
 }
 
+static void one_of_a_thing_has_no_plural(void **state)
+{
+    (void)state;
+    assert_string_equal(ps_plural(1), "");
+    assert_string_equal(ps_plural(0), "s");
+    assert_string_equal(ps_plural(2), "s");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +150,7 @@ int main(void)
         cmocka_unit_test(counts_have_commas),
         cmocka_unit_test(milliseconds_read_back_exactly),
         cmocka_unit_test(doubles_read_back_exactly_and_short),
+        cmocka_unit_test(one_of_a_thing_has_no_plural),
         cmocka_unit_test(decimal_comma_of_the_locale_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,62 @@ static void edit_alternative_micro_batches(ps_plan *plan)
     plan->search.alternative[1].layout.num_microbatches++;
 }
 
+static void edit_alternative_degree(ps_plan *plan)
+{
+    plan->search.alternative[1].layout.tp = 2;
+}
+
+static void edit_alternative_stages(ps_plan *plan)
+{
+    plan->search.alternative[0].layout.vp = 2;
+}
+
+static void edit_alternative_experts(ps_plan *plan)
+{
+    plan->search.alternative[0].layout.ep = 2;
+}
+
+static void edit_alternative_option(ps_plan *plan)
+{
+    plan->search.alternative[0].layout.schedule = PS_SCHEDULE_GPIPE; // the job asks for 1F1B
+}
+
+static void edit_alternative_beyond_capacity(ps_plan *plan)
+{
+    plan->search.alternative[0].peak_bytes = plan->device[0].memory.capacity + 1;
+}
+
+static void edit_alternative_below_the_reserve(ps_plan *plan)
+{
+    plan->search.alternative[1].peak_bytes = plan->inputs.job.memory_reserve_bytes - 1;
+}
+
+static void edit_fewer_evaluated_than_shown(ps_plan *plan)
+{
+    plan->search.evaluated -= 4;
+    plan->search.pruned += 4;
+}
+
+static void edit_limit_hit(ps_plan *plan)
+{
+    plan->search.limit_hit = true;
+}
+
+static void edit_limit_diagnostic(ps_plan *plan)
+{
+    plan->diagnostic[0].code = "time-limit";
+}
+
+static void edit_launch_rule_of_another_target(ps_plan *plan)
+{
+    plan->launchable[0].verdict = "torchtitan-1-microbatches";
+}
+
+static void edit_launch_rule_without_a_name(ps_plan *plan)
+{
+    plan->launchable[0].verdict = "megatron-";
+}
+
 static void edit_alternative_loss(ps_plan *plan)
 {
     plan->search.alternative[1].loses += 1e-6;
@@ -179,6 +235,17 @@ static void each_rule_reports_at_its_own_place(void **state)
         {edit_more_evaluated_than_there_are, "search-count", "/search/candidates"},
         {edit_one_more_pruned, "search-count", "/search/candidates"},
         {edit_alternative_micro_batches, "alternative-layout", "/search/alternatives/1/layout"},
+        {edit_alternative_degree, "alternative-layout", "/search/alternatives/1/layout"},
+        {edit_alternative_stages, "alternative-layout", "/search/alternatives/0/layout"},
+        {edit_alternative_experts, "alternative-layout", "/search/alternatives/0/layout"},
+        {edit_alternative_option, "alternative-layout", "/search/alternatives/0/layout"},
+        {edit_alternative_beyond_capacity, "alternative-memory", "/search/alternatives/0/peak_bytes"},
+        {edit_alternative_below_the_reserve, "alternative-memory", "/search/alternatives/1/peak_bytes"},
+        {edit_fewer_evaluated_than_shown, "search-count", "/search/evaluated"},
+        {edit_limit_hit, "limit-hit", "/search/limit_hit"},
+        {edit_limit_diagnostic, "limit-hit", "/search/limit_hit"},
+        {edit_launch_rule_of_another_target, "launch-verdict", "/launchable"},
+        {edit_launch_rule_without_a_name, "launch-verdict", "/launchable"},
         {edit_alternative_loss, "alternative-loss", "/search/alternatives/1/loses"},
         {edit_rank_count, "rank-count", "/ranks/count"},
         {edit_expert_degree, "expert-degree", "/layout/ep"},
@@ -208,6 +275,27 @@ static void each_rule_reports_at_its_own_place(void **state)
     }
 }
 
+static void launch_verdicts_of_known_and_other_targets_hold(void **state)
+{
+    ps_plan *plan = small_plan(*state);
+    plan->launchable[0].verdict = "megatron-1-schedule";
+    assert_holds(*state, plan);
+    plan->launchable[0] = (ps_plan_launchable){"nemo", "whatever"};
+    assert_holds(*state, plan);
+}
+
+static void an_infeasible_plan_accounts_for_its_search(void **state)
+{
+    ps_plan *plan = small_plan(*state);
+    ps_reason reason = {.rule = "memory", .message = "too large"};
+    plan->feasible = false;
+    plan->num_reasons = 1;
+    plan->reason = &reason;
+    assert_holds(*state, plan);
+    plan->search.pruned++;
+    assert_found(*state, plan, "search-count", "/search/candidates");
+}
+
 // Interleaved needs two chunks a device at least.
 static void shapes_that_interleaved_cannot_have_are_found(void **state)
 {
@@ -220,6 +308,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(each_rule_reports_at_its_own_place),
+        test_in_arena(launch_verdicts_of_known_and_other_targets_hold),
+        test_in_arena(an_infeasible_plan_accounts_for_its_search),
         test_in_arena(shapes_that_interleaved_cannot_have_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,11 +75,22 @@ static void the_man_page_has_every_command(void **state)
         assert_non_null(strstr(page, ps_text_format(arena, "\n.It Cm %s\n", ps_command_table[command]->name)));
 }
 
+// Values are typed as they stand there: a sentence that begins with one must not change its case.
+static void no_value_of_an_option_is_capitalised(void **state)
+{
+    static const char *const wrong[] = {"Bf16", "Fp16", "Fp32", "Adam", "Sgd", "Flash", "Gpipe", "Off", "Auto"};
+    const char *page = man_page(*state);
+    for (size_t index = 0; index < sizeof wrong / sizeof *wrong; index++)
+        for (const char *end = ", .:;"; *end; end++)
+            assert_null(strstr(page, ps_text_format(*state, "\n%s%c", wrong[index], *end)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(the_man_page_has_every_option_and_no_other),
         test_in_arena(the_man_page_has_every_command),
+        test_in_arena(no_value_of_an_option_is_capitalised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

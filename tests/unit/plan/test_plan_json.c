@@ -210,6 +210,25 @@ static void the_timeline_lists_ops_and_transfers(void **state)
     ps_status status;
     assert_ok(read_text(arena, text, &again, &status), &status);
     assert_int_equal(again.num_diagnostics, 1); // "timeline" is no unknown key
+    assert_true(again.has_timeline);
+    assert_string_equal(plan_text(arena, &again, NULL), text);
+
+    assert_refused(arena, edited(arena, text, "\"cell\": \"0F1\"", "\"cell\": \"0X1\""), "bad-cell",
+                   "/timeline/2/cell");
+    assert_refused(arena, edited(arena, text, "\"cell\": \"0F1\"", "\"cell\": 1"), "json-type", "/timeline/2/cell");
+    assert_refused(arena, edited(arena, text, "\"cell\": \"0F1\", ", ""), "missing-key", "/timeline/2");
+}
+
+static void an_unknown_launch_target_is_a_warning(void **state)
+{
+    const char *text = plan_text(*state, small_plan(*state), NULL);
+    ps_plan plan;
+    ps_status status;
+    text = edited(*state, text, "\"megatron\": \"ok\"", "\"nemo\": \"ok\"");
+    assert_ok(read_text(*state, text, &plan, &status), &status);
+    assert_int_equal(plan.num_diagnostics, 2);
+    assert_string_equal(plan.diagnostic[1].code, "unknown-target");
+    assert_string_equal(plan.diagnostic[1].level, "warning");
 }
 
 static void a_large_rank_map_is_left_out(void **state)
@@ -249,6 +268,7 @@ int main(void)
         test_in_arena(cells_are_read_strictly),
         test_in_arena(a_file_cut_short_anywhere_is_refused),
         test_in_arena(the_timeline_lists_ops_and_transfers),
+        test_in_arena(an_unknown_launch_target_is_a_warning),
         test_in_arena(a_large_rank_map_is_left_out),
         test_in_arena(a_full_disk_is_reported),
     };
