@@ -75,17 +75,17 @@ void ps_actions_from_schedule(ps_arena *arena, const ps_schedule *schedule, ps_a
 void ps_actions_compute(ps_arena *arena, const ps_actions *actions, ps_actions *out);
 
 // Where the stages of a list of actions are.
-typedef struct ps_placement {
+typedef struct ps_stage_map {
     int32_t num_stages;
     int32_t num_microbatches;
     const int32_t *device; // [num_stages]
-} ps_placement;
+} ps_stage_map;
 
 // Add the transfers that whole compute actions need: each SEND right after its op, each RECV right before the op that
 // needs it, or as far ahead of it as is needed so that no ranks wait for each other when a SEND ends only once it is
 // received. PS_ILLEGAL, rule deadlock: the ops themselves wait for each other. O(actions), and the length of a cycle of
 // waiting ranks for every RECV that comes early.
-ps_code ps_actions_add_transfers(ps_arena *arena, const ps_placement *placement, const ps_actions *compute,
+ps_code ps_actions_add_transfers(ps_arena *arena, const ps_stage_map *placement, const ps_actions *compute,
                                  ps_actions *out, ps_status *status);
 
 // How a rank sends: until it is received, or into a buffer and on.

@@ -12,7 +12,7 @@
 #include "pipesched/action.h"
 
 typedef struct ps_torch_csv {
-    ps_placement placement; // stages are 0 to the highest named; micro-batches, the most F's that any stage has
+    ps_stage_map placement; // stages are 0 to the highest named; micro-batches, the most F's that any stage has
     bool has_transfers;     // or UNSHARD, RESHARD, REDUCE_GRAD
     bool whole_backward;    // some backward is B
     bool split_backward;    // some backward is I and W

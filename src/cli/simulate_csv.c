@@ -89,7 +89,7 @@ ps_code ps_csv_simulation_write(ps_run *run, ps_csv_form form, const ps_pipeline
         int32_t *device = ps_new_raw(run->arena, int32_t, pipeline->num_stages);
         for (int32_t stage = 0; stage < pipeline->num_stages; stage++)
             device[stage] = pipeline->stage[stage].device;
-        ps_placement placement = {
+        ps_stage_map placement = {
             .num_stages = pipeline->num_stages, .num_microbatches = pipeline->num_microbatches, .device = device};
         ps_actions all;
         PS_TRY(ps_actions_add_transfers(run->arena, &placement, &compute, &all, status));

@@ -210,7 +210,7 @@ static ps_code check_complete(const check *c, ps_status *status)
 
 static void begin_stage(check *c, int32_t stage)
 {
-    const ps_placement *placement = &c->csv->placement;
+    const ps_stage_map *placement = &c->csv->placement;
     const ps_action *action = c->csv->actions.action;
     int32_t rank = placement->device[stage];
     c->stage = stage;

@@ -34,7 +34,7 @@ typedef struct rank_state {
 } rank_state;
 
 typedef struct lowering {
-    const ps_placement *placement;
+    const ps_stage_map *placement;
     const ps_actions *compute;
     transfer *forward;  // [stages * micro-batches]
     transfer *backward; // likewise
@@ -286,7 +286,7 @@ static void prepare(ps_arena *arena, lowering *l, ps_actions *out)
         l->rank[rank] = (rank_state){.next = compute->first[rank], .sends = -1, .out = out->action + out->first[rank]};
 }
 
-ps_code ps_actions_add_transfers(ps_arena *arena, const ps_placement *placement, const ps_actions *compute,
+ps_code ps_actions_add_transfers(ps_arena *arena, const ps_stage_map *placement, const ps_actions *compute,
                                  ps_actions *out, ps_status *status)
 {
     lowering l = {.placement = placement, .compute = compute};

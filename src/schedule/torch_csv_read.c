@@ -137,7 +137,7 @@ static void fill(parse *p, ps_torch_csv *out)
     int32_t stages = p->last_stage + 1;
     int32_t *device = ps_new_raw(p->arena, int32_t, stages);
     memcpy(device, p->device, (size_t)stages * sizeof *device);
-    out->placement = (ps_placement){.num_stages = stages, .num_microbatches = 1, .device = device};
+    out->placement = (ps_stage_map){.num_stages = stages, .num_microbatches = 1, .device = device};
     for (int32_t stage = 0; stage < stages; stage++)
         if (p->forwards[stage] > out->placement.num_microbatches)
             out->placement.num_microbatches = p->forwards[stage];

@@ -34,12 +34,12 @@ static void assert_refused(ps_arena *arena, const char *text, const char *rule, 
                  status.message);
 }
 
-static ps_placement placement_of(ps_arena *arena, const ps_pipeline *pipeline)
+static ps_stage_map placement_of(ps_arena *arena, const ps_pipeline *pipeline)
 {
     int32_t *device = ps_new(arena, int32_t, pipeline->num_stages);
     for (int32_t stage = 0; stage < pipeline->num_stages; stage++)
         device[stage] = pipeline->stage[stage].device;
-    return (ps_placement){pipeline->num_stages, pipeline->num_microbatches, device};
+    return (ps_stage_map){pipeline->num_stages, pipeline->num_microbatches, device};
 }
 
 // 1F1B on two ranks with two micro-batches, F and B of equal length: six slots.
@@ -149,7 +149,7 @@ static void what_is_written_reads_back_the_same(void **state)
             ps_pipeline *pipeline =
                 random_stages(*state, &rng, shape.num_devices, shape.num_stages, shape.num_microbatches);
             ps_schedule schedule = schedule_for(*state, pipeline, (ps_schedule_kind)kind);
-            ps_placement placement = placement_of(*state, pipeline);
+            ps_stage_map placement = placement_of(*state, pipeline);
             ps_actions compute;
             ps_actions all;
             ps_actions without;

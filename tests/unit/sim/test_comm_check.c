@@ -206,7 +206,7 @@ static void no_family_deadlocks_and_no_receive_could_come_later(void **state)
             int32_t *device = ps_new(arena, int32_t, shape.num_stages);
             for (int32_t stage = 0; stage < shape.num_stages; stage++)
                 device[stage] = pipeline->stage[stage].device;
-            ps_placement placement = {shape.num_stages, shape.num_microbatches, device};
+            ps_stage_map placement = {shape.num_stages, shape.num_microbatches, device};
             assert_ok(ps_actions_add_transfers(arena, &placement, &compute, &all, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_RENDEZVOUS, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_BUFFERED, &status), &status);
