@@ -93,7 +93,6 @@ static void check_row(ps_arena *arena, const row *want)
 
 static void files_of_pytorch_replay_to_their_figures(void **state)
 {
-    skip_without_reference_data();
     (void)state;
     ps_arena *arena = ps_arena_new(0);
     ps_file_bytes table;
@@ -121,5 +120,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_pytorch_replay_to_their_figures),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_reference_tests(tests);
 }
