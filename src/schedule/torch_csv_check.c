@@ -42,7 +42,7 @@ typedef struct name {
 
 static name name_of(int32_t kind, int32_t stage, int32_t microbatch)
 {
-    name result;
+    name result = {{0}};
     ps_action action = {.microbatch = microbatch, .stage = (uint16_t)stage, .kind = (uint8_t)kind};
     ps_action_format(action, result.text);
     return result;

@@ -84,12 +84,11 @@ static ps_code refuse_ends(const ps_actions *actions, const end *ends, int32_t c
                    ps_action_word(other[action.kind - PS_ACTION_SEND_F]), action.microbatch);
 }
 
-// The other end of every transfer.
-static ps_code find_partners(ps_arena *arena, const ps_actions *actions, partner **out, ps_status *status)
+// The other end of every transfer into partners[actions].
+static ps_code find_partners(ps_arena *arena, const ps_actions *actions, partner *partners, ps_status *status)
 {
     int32_t all = actions->first[actions->num_devices];
     end *ends = ps_new_raw(arena, end, (int64_t)all + 1);
-    partner *partners = ps_new_raw(arena, partner, (int64_t)all + 1);
     int32_t count = 0;
     for (int32_t rank = 0; rank < actions->num_devices; rank++)
         for (int32_t i = actions->first[rank]; i < actions->first[rank + 1]; i++) {
@@ -111,7 +110,6 @@ static ps_code find_partners(ps_arena *arena, const ps_actions *actions, partner
         partners[ends[i + 1].index] = (partner){.index = ends[i].index, .rank = ends[i].rank};
         i += same;
     }
-    *out = partners;
     return PS_OK;
 }
 
@@ -203,8 +201,8 @@ static ps_code check_order(ps_arena *arena, const comm_run *r, ps_status *status
 
 ps_code ps_actions_check_transfers(ps_arena *arena, const ps_actions *actions, ps_send_mode mode, ps_status *status)
 {
-    partner *partners = NULL;
-    PS_TRY(find_partners(arena, actions, &partners, status));
+    partner *partners = ps_new_raw(arena, partner, (int64_t)actions->first[actions->num_devices] + 1);
+    PS_TRY(find_partners(arena, actions, partners, status));
     comm_run r = {.actions = actions, .mode = mode, .partner = partners};
     r.next = ps_new_raw(arena, int32_t, actions->num_devices);
     // Each action of a rank readies another once at most, and every rank stands there at the start.
