@@ -8,25 +8,26 @@
 #include "cli/option_value.h"
 #include "pipesched/limits.h"
 
-static ps_code check_backward(const ps_bare_options *bare, const ps_schedule_family *family, ps_status *status)
+static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground *ground, ps_status *status)
 {
-    if (family->splits_backward && bare->backward.count > 0) {
+    bool splits = ground->splits_backward;
+    if (splits && bare->backward.count > 0) {
         ps_fail(status, PS_USAGE, "conflicting-options", "%s splits the backward, so --backward does not say enough",
-                family->name);
+                ground->name);
         return ps_fail_hint(status, "give --backward-input and --backward-weight");
     }
-    if (family->splits_backward && bare->backward_weight.count == 0)
+    if (splits && bare->backward_weight.count == 0)
         return ps_fail(status, PS_USAGE, "missing-option", "%s splits the backward and needs --backward-weight",
-                       family->name);
+                       ground->name);
     if (bare->backward.count == 0 && bare->backward_input.count == 0)
         return ps_fail(status, PS_USAGE, "missing-option", "simulate needs %s here",
-                       family->splits_backward ? "--backward-input" : "--backward or --backward-input");
+                       splits ? "--backward-input" : "--backward or --backward-input");
     return PS_OK;
 }
 
-static ps_code check_lists(const ps_bare_options *bare, ps_status *status)
+static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape, ps_status *status)
 {
-    int64_t stages = bare->pp * bare->vp;
+    int64_t stages = shape.num_stages;
     const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit};
     const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit"};
     PS_TRY(ps_memory_units_agree(memory, memory_name, 3, status));
@@ -39,7 +40,7 @@ static ps_code check_lists(const ps_bare_options *bare, ps_status *status)
     PS_TRY(ps_numbers_expect(&bare->comm_occupy, "--comm-occupy-ms", stages - 1, "hop", status));
     PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, "virtual stage", status));
     PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, "virtual stage", status));
-    return ps_numbers_expect(&bare->memory_limit, memory_name[2], bare->pp, "rank", status);
+    return ps_numbers_expect(&bare->memory_limit, memory_name[2], shape.num_devices, "rank", status);
 }
 
 static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t device)
@@ -61,17 +62,32 @@ static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t d
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status)
 {
-    PS_TRY(check_backward(bare, family, status));
+    ps_bare_ground ground = {.name = family->name, .splits_backward = family->splits_backward};
+    PS_TRY(check_backward(bare, &ground, status));
     if (bare->pp * bare->vp > PS_MAX_STAGES)
         return ps_fail(status, PS_USAGE, "too-many-stages",
                        "%" PRId64 " ranks of %" PRId64 " virtual stages are %" PRId64 " stages, at most %d", bare->pp,
                        bare->vp, bare->pp * bare->vp, (int)PS_MAX_STAGES);
-    PS_TRY(check_lists(bare, status));
-
     ps_schedule_shape shape = {.num_devices = (int32_t)bare->pp,
                                .num_stages = (int32_t)(bare->pp * bare->vp),
                                .num_microbatches = (int32_t)bare->num_microbatches};
+    PS_TRY(check_lists(bare, shape, status));
     PS_TRY(family->legal(shape, status));
+
+    int32_t *device = ps_new_raw(arena, int32_t, shape.num_stages);
+    for (int32_t stage = 0; stage < shape.num_stages; stage++)
+        device[stage] = ps_schedule_loop_device(shape, stage);
+    ground.shape = shape;
+    ground.device = device;
+    return ps_bare_pipeline_on(arena, bare, &ground, out, status);
+}
+
+ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const ps_bare_ground *ground,
+                            ps_pipeline *out, ps_status *status)
+{
+    ps_schedule_shape shape = ground->shape;
+    PS_TRY(check_backward(bare, ground, status));
+    PS_TRY(check_lists(bare, shape, status));
     *out = (ps_pipeline){.num_stages = shape.num_stages,
                          .num_devices = shape.num_devices,
                          .num_microbatches = shape.num_microbatches,
@@ -80,7 +96,7 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
                          .backward_hop = ps_new(arena, ps_hop, shape.num_stages),
                          .device = ps_new(arena, ps_device, shape.num_devices)};
     for (int32_t stage = 0; stage < shape.num_stages; stage++)
-        out->stage[stage] = bare_stage(bare, stage, ps_schedule_loop_device(shape, stage));
+        out->stage[stage] = bare_stage(bare, stage, ground->device[stage]);
     for (int32_t hop = 0; hop + 1 < shape.num_stages; hop++) {
         if (out->stage[hop].device == out->stage[hop + 1].device)
             continue; // nothing is sent

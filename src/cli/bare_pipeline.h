@@ -29,4 +29,15 @@ typedef struct ps_bare_options {
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status);
 
+// What the figures are laid on when a schedule is given: pp, vp and num_microbatches of the options do not count.
+typedef struct ps_bare_ground {
+    const char *name; // of the schedule, for messages
+    ps_schedule_shape shape;
+    const int32_t *device; // [stages]
+    bool splits_backward;  // some backward is I and W
+} ps_bare_ground;
+
+ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const ps_bare_ground *ground,
+                            ps_pipeline *out, ps_status *status);
+
 #endif

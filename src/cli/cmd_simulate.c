@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cmd_simulate.c: replay a plan, or generate and replay a named schedule from bare numbers, as papers' tables give
-// them. One bare unit of time is a millisecond; memory may be in any unit as long as all of it is.
+// cmd_simulate.c: replay a plan or a PyTorch schedule file, or generate and replay a named schedule from bare numbers,
+// as papers' tables give them. One bare unit of time is a millisecond; memory may be in any unit as long as all of it
+// is.
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/load.h"
 #include "cli/option_value.h"
+#include "cli/simulate_csv.h"
 #include "pipesched/limits.h"
 #include "pipesched/plan.h"
 #include "pipesched/schedule.h"
@@ -22,6 +24,7 @@ static const char *const objectives[] = {"makespan", "span", NULL};
 typedef struct simulate_options {
     ps_common_options common;
     ps_bare_options bare;
+    ps_csv_options csv;
     int32_t objective;
     bool draw;
 } simulate_options;
@@ -52,6 +55,11 @@ static const ps_option own_rows[] = {
     PS_OPTION_CHOICE_AT(simulate_options, objective, "objective", objectives, "makespan",
                         "what bound and gap are about: first start to last end of all, or of each rank by itself"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
+    PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
+                        "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
+                        "or ops and transfers"),
+    PS_OPTION_CHOICE_AT(simulate_options, csv.sends, "sends", ps_csv_sends, "rendezvous",
+                        "of a CSV with transfers: a send waits until it is received, or does not"),
 };
 
 static const ps_option_group bare_group = {
@@ -75,8 +83,8 @@ static double gap_of(int64_t value, int64_t bound)
     return bound > 0 ? (double)(value - bound) / (double)bound : 1;
 }
 
-// Time it, compare with the bound, and write what was asked for.
-static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
+// Time it, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL: no CSV.
+static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *actions, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     const ps_pipeline *pipeline = simulation->pipeline;
@@ -104,6 +112,9 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
             simulation->misfit_device++;
         run->verdict = PS_INFEASIBLE;
     }
+    if (ps_option_given(&run->parsed, "to-csv"))
+        return ps_csv_simulation_write(run, (ps_csv_form)options->csv.to_csv, pipeline, simulation->schedule, actions,
+                                       status);
     if (run->common->json)
         return ps_simulation_json(run->out, simulation, status);
     ps_simulation_text(run->out, run->arena, simulation);
@@ -114,7 +125,7 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, ps_status *status)
     return PS_OK;
 }
 
-static ps_code simulate_plan(ps_run *run, ps_status *status)
+static ps_code simulate_plan(ps_run *run, const ps_file_bytes *bytes, ps_status *status)
 {
     for (int32_t row = 0; row < bare_group.count; row++) {
         if (!ps_option_given(&run->parsed, bare_rows[row].name))
@@ -124,7 +135,7 @@ static ps_code simulate_plan(ps_run *run, ps_status *status)
         return ps_fail_hint(status, "a plan carries its own figures; leave out either");
     }
     ps_plan plan;
-    PS_TRY(ps_load_plan(run, run->parsed.operand[0], &plan, status));
+    PS_TRY(ps_load_plan_bytes(run, run->parsed.operand[0], bytes, &plan, status));
     if (!plan.feasible)
         return ps_fail(status, PS_INFEASIBLE, "plan-infeasible",
                        "the plan says that nothing fits: there is no schedule");
@@ -138,7 +149,61 @@ static ps_code simulate_plan(ps_run *run, ps_status *status)
         .schedule = &plan.schedule,
         .in_bytes = true,
     };
-    return replay(run, &simulation, status);
+    return replay(run, &simulation, NULL, status);
+}
+
+static bool in_bytes(const ps_bare_options *bare)
+{
+    return bare->activation.with_unit || bare->memory_limit.with_unit;
+}
+
+static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_csv_simulation loaded;
+    PS_TRY(ps_csv_simulation_load(run, run->parsed.operand[0], bytes, &options->bare, &options->csv, &loaded, status));
+    const ps_pipeline *pipeline = &loaded.pipeline;
+    ps_simulation simulation = {
+        .name = "csv",
+        .virtual_stages = (pipeline->num_stages + pipeline->num_devices - 1) / pipeline->num_devices,
+        .pipeline = pipeline,
+        .schedule = &loaded.csv.schedule,
+        .in_bytes = in_bytes(&options->bare),
+    };
+    ps_code code = replay(run, &simulation, &loaded.csv.actions, status);
+    return code == PS_OK ? code : ps_fail_at(status, run->parsed.operand[0], 0, 0, NULL);
+}
+
+// What any file says itself.
+static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
+{
+    static const char *const from_file[] = {"schedule", "pp", "vp", "num-microbatches"};
+    for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
+        if (!ps_option_given(&run->parsed, from_file[i]))
+            continue;
+        ps_fail(status, PS_USAGE, "conflicting-options", "--%s is for bare numbers and does not go with a file",
+                from_file[i]);
+        return ps_fail_hint(status, "a plan or a schedule CSV says its own order, ranks, stages and micro-batches");
+    }
+    return PS_OK;
+}
+
+static ps_code simulate_file(ps_run *run, ps_status *status)
+{
+    PS_TRY(refuse_shape_options(run, status));
+    const char *path = run->parsed.operand[0];
+    const char *ending = strrchr(path, '.');
+    bool csv = ending && strcmp(ending, ".csv") == 0;
+    ps_file_bytes bytes;
+    ps_content content = PS_CONTENT_SCHEDULE_CSV;
+    PS_TRY(ps_file_read(run->arena, path, PS_MAX_FILE_BYTES, &bytes, status));
+    if (!csv)
+        PS_TRY(ps_content_of(run->arena, path, &bytes, &content, status));
+    if (content == PS_CONTENT_SCHEDULE_CSV)
+        return simulate_csv(run, &bytes, status);
+    if (ps_option_given(&run->parsed, "sends"))
+        return ps_fail(status, PS_USAGE, "conflicting-options", "--sends is for a CSV with transfers, not for a plan");
+    return simulate_plan(run, &bytes, status);
 }
 
 static ps_code simulate_bare(ps_run *run, ps_status *status)
@@ -149,6 +214,8 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         PS_TRY(ps_run_require(run, required[index], status));
     PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
     PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
+    if (ps_option_given(&run->parsed, "sends"))
+        return ps_fail(status, PS_USAGE, "conflicting-options", "--sends is for a CSV with transfers");
 
     const ps_schedule_family *family = ps_schedule_family_named(schedules[options->bare.schedule]);
     ps_pipeline pipeline;
@@ -160,9 +227,9 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         .virtual_stages = (int32_t)options->bare.vp,
         .pipeline = &pipeline,
         .schedule = &schedule,
-        .in_bytes = options->bare.activation.with_unit || options->bare.memory_limit.with_unit,
+        .in_bytes = in_bytes(&options->bare),
     };
-    return replay(run, &simulation, status);
+    return replay(run, &simulation, NULL, status);
 }
 
 static ps_code run_simulate(ps_run *run, ps_status *status)
@@ -170,22 +237,28 @@ static ps_code run_simulate(ps_run *run, ps_status *status)
     const simulate_options *options = run->parsed.values;
     if (options->draw)
         PS_TRY(ps_run_exclude(run, "draw", "json", status));
-    return run->parsed.num_operands > 0 ? simulate_plan(run, status) : simulate_bare(run, status);
+    PS_TRY(ps_run_exclude(run, "to-csv", "json", status));
+    PS_TRY(ps_run_exclude(run, "to-csv", "draw", status));
+    return run->parsed.num_operands > 0 ? simulate_file(run, status) : simulate_bare(run, status);
 }
 
 const ps_command ps_command_simulate = {
     .name = "simulate",
-    .operands = "[PLAN]",
+    .operands = "[PLAN|CSV]",
     .summary = "replay a plan or a schedule: time, memory, bubbles",
     .about =
-        "Replays the schedule of a plan, or generates a named schedule from bare numbers and replays it, without a "
-        "model or a cluster. Prints the makespan, the span that zero-bubble papers report, a lower bound on any "
+        "Replays the schedule of a plan or of a PyTorch schedule CSV, or generates a named schedule from bare numbers "
+        "and replays it, without a model or a cluster. A CSV takes the costs of bare numbers; its order, ranks, stages "
+        "and micro-batches are its own. Prints the makespan, the span that zero-bubble papers report, a lower bound on any "
         "order of the same ops, and time and memory of every rank. Bare times are milliseconds; memory without a "
         "unit is in a unit of your own.",
     .examples = "pipesched simulate plan.json --draw\n"
                 "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 --draw\n"
                 "pipesched simulate --schedule zb-h2 --pp 8 --num-microbatches 24 --forward 18.522 \\\n"
-                "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json",
+                "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json\n"
+                "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"
+                "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 \\\n"
+                "  --to-csv comms -o schedule.csv",
     .max_operands = 1,
     .groups = groups,
     .options_size = sizeof(simulate_options),

@@ -29,12 +29,17 @@ static ps_content content_of_json(ps_json root)
     return PS_CONTENT_UNKNOWN;
 }
 
-// PyTorch's schedule CSV: a row of cells such as "0F0,0F1,,0B0".
+// PyTorch's schedule CSV: a row of cells such as "0F0,0F1,,0B0". Neither JSON nor XML begins with a comma, a
+// parenthesis, or a number that goes on in a letter. A byte order mark is read over: the reader refuses it by name.
 static bool is_schedule_csv(const char *text)
 {
-    const char *at = text + strspn(text, ", \t\r\n");
+    static const char mark[] = "\xEF\xBB\xBF";
+    const char *start = begins_with(text, mark) ? text + 3 : text;
+    const char *at = start + strspn(start, ", \t\r\n");
     size_t digits = strspn(at, "0123456789");
-    return digits > 0 && at[digits] != '\0' && strchr("FBIW", at[digits]) && strchr(at, ',');
+    char after = at[digits];
+    bool letter = (after >= 'A' && after <= 'Z') || (after >= 'a' && after <= 'z' && after != 'e');
+    return start[0] == ',' || at[0] == '(' || (digits > 0 && letter);
 }
 
 ps_code ps_content_of(ps_arena *arena, const char *source, const ps_file_bytes *bytes, ps_content *out,
@@ -62,16 +67,22 @@ static const char *content_name(ps_content content)
 ps_code ps_load_plan(const ps_run *run, const char *path, ps_plan *out, ps_status *status)
 {
     ps_file_bytes bytes;
-    ps_content content;
     PS_TRY(ps_file_read(run->arena, path, PS_MAX_FILE_BYTES, &bytes, status));
-    PS_TRY(ps_content_of(run->arena, path, &bytes, &content, status));
+    return ps_load_plan_bytes(run, path, &bytes, out, status);
+}
+
+ps_code ps_load_plan_bytes(const ps_run *run, const char *path, const ps_file_bytes *bytes, ps_plan *out,
+                           ps_status *status)
+{
+    ps_content content;
+    PS_TRY(ps_content_of(run->arena, path, bytes, &content, status));
     if (content != PS_CONTENT_PLAN) {
         ps_fail(status, PS_BAD_INPUT, "unsupported-format", "expected a plan, got %s", content_name(content));
         ps_fail_at(status, path, 0, 0, NULL);
         return ps_fail_hint(status, "%s reads pipesched/plan/v1, as `pipesched plan ... -o FILE` writes it",
                             run->command->name);
     }
-    PS_TRY(ps_plan_read_json(run->arena, path, bytes.data, bytes.size, out, status));
+    PS_TRY(ps_plan_read_json(run->arena, path, bytes->data, bytes->size, out, status));
     for (int32_t index = 0; index < out->num_diagnostics; index++)
         if (strcmp(out->diagnostic[index].level, "warning") == 0)
             ps_run_warn(run, ps_text_format(run->arena, "%s: %s", path, out->diagnostic[index].message));

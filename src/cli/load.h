@@ -24,5 +24,8 @@ ps_code ps_content_of(ps_arena *arena, const char *source, const ps_file_bytes *
 
 // A plan file or "-"; its diagnostics become warnings on stderr. Rule unsupported-format for anything else.
 ps_code ps_load_plan(const ps_run *run, const char *path, ps_plan *out, ps_status *status);
+// The same of a file that has been read.
+ps_code ps_load_plan_bytes(const ps_run *run, const char *path, const ps_file_bytes *bytes, ps_plan *out,
+                           ps_status *status);
 
 #endif
