@@ -51,7 +51,6 @@ static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, ps_order_p
         for (int32_t i = out->first_stage[d + 1] - 1; i >= out->first_stage[d]; i--) {
             ps_order_stage *stage = &out->stage[out->stage_of[i]];
             stage->later_held = held;
-            stage->later_stages = out->first_stage[d + 1] - 1 - i;
             held += stage->held_forward;
         }
     }

@@ -38,8 +38,7 @@ typedef struct ps_order_stage {
     int64_t held_forward; // from F to the gradient op
     int64_t held_weight;  // from I to W; 0 when fused
     int64_t transient;
-    int64_t later_held;   // held_forward of the later stages on its device together
-    int32_t later_stages; // how many these are
+    int64_t later_held; // held_forward of the later stages on its device together
     int32_t device;
 } ps_order_stage;
 

@@ -20,9 +20,11 @@ typedef struct list_device {
     int64_t left_ns;
     int64_t begin_ns;
     int64_t held;
-    int64_t room;          // for what is held, with the largest transient and growth taken off
-    int64_t gradient_room; // for what is held while I runs and once it has ended
-    int32_t in_flight;
+    int64_t first_gradient_ns; // the earliest that an input of a gradient op can be there
+    bool warm;                 // a gradient op has run
+    int64_t room;              // for what is held, with the largest transient and growth taken off
+    int64_t gradient_room;     // for what is held while I runs and once it has ended
+    int32_t last_step;         // of F and gradient ops
     int32_t written;
 } list_device;
 
@@ -34,6 +36,8 @@ struct ps_list {
     int64_t *due_ns;     // a tree of least due times: leaves at num_leaves + device
     int32_t num_leaves;
     int64_t *lane_free_ns;
+    const ps_list_rules *rules;
+    int64_t target_ns; // what some device has come to need at least
     int64_t visits;
 };
 
@@ -42,6 +46,23 @@ typedef struct candidate {
     int32_t stage; // -1: none
     int64_t there_ns;
 } candidate;
+
+// The first gradient op of a device is that of micro-batch 0 at its last stage, once this has been all the way up.
+static void find_first_gradients(ps_list *list)
+{
+    const ps_order_problem *problem = list->problem;
+    int64_t there = 0;
+    for (int32_t s = 0; s < problem->num_stages; s++) {
+        const ps_order_hop *hop = &problem->stage[s].hop[PS_STEP_FORWARD];
+        there += problem->stage[s].duration_ns[PS_STEP_FORWARD] + hop->occupy_ns + hop->latency_ns;
+    }
+    for (int32_t s = problem->num_stages - 1; s >= 0; s--) {
+        const ps_order_hop *hop = &problem->stage[s].hop[PS_STEP_GRADIENT];
+        list_device *device = &list->device[problem->stage[s].device];
+        device->first_gradient_ns = device->first_gradient_ns > 0 ? device->first_gradient_ns : there;
+        there += problem->stage[s].duration_ns[PS_STEP_GRADIENT] + hop->occupy_ns + hop->latency_ns;
+    }
+}
 
 ps_list *ps_list_new(ps_arena *arena, const ps_order_problem *problem)
 {
@@ -68,6 +89,7 @@ ps_list *ps_list_new(ps_arena *arena, const ps_order_problem *problem)
         list->device[d].gradient_room = problem->room[d] == INT64_MAX ? INT64_MAX : problem->room[d] - transient;
         list->device[d].room = problem->room[d] == INT64_MAX ? INT64_MAX : problem->room[d] - transient - growth;
     }
+    find_first_gradients(list);
     return list;
 }
 
@@ -113,7 +135,8 @@ static void reset(ps_list *list)
         device->left_ns = problem->work_ns[d];
         device->begin_ns = problem->span ? -1 : 0;
         device->held = 0;
-        device->in_flight = 0;
+        device->warm = false;
+        device->last_step = PS_STEP_GRADIENT;
         device->written = problem->first[d];
         if (problem->first[d] < problem->first[d + 1])
             set_due(list, d, 0);
@@ -125,11 +148,23 @@ static int64_t arrival(const ps_list *list, int32_t stage, int32_t step, int32_t
     return list->arrival_ns[(2 * (int64_t)stage + step) * list->problem->num_microbatches + microbatch];
 }
 
-static bool may_forward(const ps_list *list, const list_device *device, const ps_list_rule *rule, int32_t s)
+static bool may_forward(const ps_list *list, const list_device *device, int32_t s)
 {
     const ps_order_stage *stage = &list->problem->stage[s];
-    return device->held <= device->room - stage->held_forward - stage->later_held &&
-           device->in_flight + stage->later_stages < rule->most_in_flight;
+    int32_t in_flight = list->count[PS_STEPS * s] - list->count[PS_STEPS * s + PS_STEP_GRADIENT];
+    return in_flight < list->rules->most_in_flight[s] &&
+           device->held <= device->room - stage->held_forward - stage->later_held;
+}
+
+// Micro-batch 0 cannot delay what waits for it.
+static bool delays_first_gradient(const ps_list *list, int32_t d, int32_t s, int64_t there)
+{
+    const list_device *device = &list->device[d];
+    if (device->warm || list->count[PS_STEPS * s] == 0 || there == NEVER)
+        return false;
+    int64_t start = there > device->clock_ns ? there : device->clock_ns;
+    return start + list->problem->stage[s].duration_ns[PS_STEP_FORWARD] - device->first_gradient_ns >
+           list->rules->device[d].warmup_slack_ns;
 }
 
 static bool may_gradient(const list_device *device, const ps_order_stage *stage)
@@ -150,12 +185,14 @@ static candidate choose(const ps_list *list, int32_t d, const ps_list_rule *rule
         int32_t s = problem->stage_of[late ? problem->first_stage[d + 1] - 1 - i : problem->first_stage[d] + i];
         int32_t microbatch = list->count[PS_STEPS * s + step];
         if (step == PS_STEP_FORWARD) {
-            if (microbatch == problem->num_microbatches || !may_forward(list, device, rule, s))
+            if (microbatch == problem->num_microbatches || !may_forward(list, device, s))
                 continue;
         } else if (microbatch == list->count[PS_STEPS * s] || !may_gradient(device, &problem->stage[s])) {
             continue;
         }
         int64_t there = arrival(list, s, step, microbatch);
+        if (step == PS_STEP_FORWARD && delays_first_gradient(list, d, s, there))
+            continue;
         if (there <= wish)
             return (candidate){s, there};
         if (there < best.there_ns)
@@ -206,33 +243,52 @@ static bool put(ps_list *list, int32_t d, ps_order_op op, int64_t start, int64_t
     list_device *device = &list->device[d];
     if (device->begin_ns < 0)
         device->begin_ns = start;
-    if (start + device->left_ns - device->begin_ns > limit_ns)
+    int64_t needs = start + device->left_ns - device->begin_ns;
+    if (needs > limit_ns)
         return false;
+    list->target_ns = needs > list->target_ns ? needs : list->target_ns;
     out->op[device->written++] = op;
     list->visits++;
     list->count[PS_STEPS * op.stage + op.step]++;
     device->clock_ns = start + stage->duration_ns[op.step];
     device->left_ns -= stage->duration_ns[op.step];
     device->held = ps_order_held_after(stage, op.step, device->held);
-    device->in_flight += op.step == PS_STEP_FORWARD ? 1 : op.step == PS_STEP_GRADIENT ? -1 : 0;
+    device->warm = device->warm || op.step == PS_STEP_GRADIENT;
+    device->last_step = op.step == PS_STEP_WEIGHT ? device->last_step : op.step;
     set_due(list, d, device->written < problem->first[d + 1] ? device->clock_ns : NEVER);
     post(list, op.stage, op.step, op.microbatch, device->clock_ns);
     return true;
 }
 
-// What the device does at `now`: an op, or sleep. False when it is too late.
-static bool decide(ps_list *list, int32_t d, const ps_list_rule *rule, int64_t limit_ns, ps_order *out)
+// Until when the device waits for an input of a step rather than run a W.
+static int64_t wait_until(const ps_list *list, int32_t d, int32_t step, bool has_weight)
 {
+    const ps_list_rule *rule = &list->rules->device[d];
+    const list_device *device = &list->device[d];
     int64_t now = list->due_ns[list->num_leaves + d];
-    int64_t wish[2] = {now + rule->forward_patience_ns, now + rule->gradient_patience_ns};
+    int64_t patience = step == PS_STEP_FORWARD ? rule->forward_patience_ns : rule->gradient_patience_ns;
+    if (rule->thrifty && device->begin_ns >= 0) {
+        int64_t spare = list->target_ns - (now + device->left_ns - device->begin_ns);
+        patience = patience < spare ? patience : spare > 0 ? spare : 0;
+    }
+    return !has_weight && patience < 0 ? now : now + patience;
+}
+
+// What the device does at the time it is due: an op, or sleep. False when it is too late.
+static bool decide(ps_list *list, int32_t d, int64_t limit_ns, ps_order *out)
+{
+    const ps_list_rule *rule = &list->rules->device[d];
+    int64_t now = list->due_ns[list->num_leaves + d];
     int32_t weight = pending_weight(list, d);
+    int64_t wish[2];
     candidate best[2];
     for (int32_t step = 0; step < 2; step++) {
-        int64_t until = weight < 0 && wish[step] < now ? now : wish[step];
-        best[step] = choose(list, d, rule, step, until);
-        wish[step] = until;
+        wish[step] = wait_until(list, d, step, weight >= 0);
+        best[step] = choose(list, d, rule, step, wish[step]);
     }
-    int32_t step = rule->forward_first ? PS_STEP_FORWARD : PS_STEP_GRADIENT;
+    int32_t step = rule->turn == PS_TURN_FORWARD    ? PS_STEP_FORWARD
+                   : rule->turn == PS_TURN_GRADIENT ? PS_STEP_GRADIENT
+                                                    : 1 - list->device[d].last_step;
     if (best[step].there_ns > wish[step])
         step = 1 - step;
     if (best[step].there_ns > wish[step]) {
@@ -250,14 +306,14 @@ static bool decide(ps_list *list, int32_t d, const ps_list_rule *rule, int64_t l
     return put(list, d, op, there > now ? there : now, limit_ns, out);
 }
 
-bool ps_list_schedule(ps_list *list, const ps_list_rule *rule, int64_t limit_ns, ps_order *out)
+bool ps_list_schedule(ps_list *list, const ps_list_rules *rules, int64_t limit_ns, ps_order *out)
 {
+    list->rules = rules;
+    list->target_ns = rules->bound_ns;
     reset(list);
-    while (list->due_ns[1] != NEVER) {
-        int32_t d = first_due(list);
-        if (!decide(list, d, &rule[d], limit_ns, out))
+    while (list->due_ns[1] != NEVER)
+        if (!decide(list, first_due(list), limit_ns, out))
             return false;
-    }
     for (int32_t d = 0; d < list->problem->num_devices; d++)
         if (list->device[d].written < list->problem->first[d + 1])
             return false;

@@ -12,7 +12,7 @@
 // In eighths of RT / C; 0: no cap.
 static const int32_t DEPTHS[] = {0, 16, 12, 10, 9, 8, 6};
 // In quarters of the longest W of a device; below 0: a pending W goes first.
-static const int32_t PATIENCE[] = {0, 4, 2, 1, -1};
+static const int32_t PATIENCE[] = {0, 4, 2, -1};
 
 enum { COUNT_DEPTHS = sizeof DEPTHS / sizeof *DEPTHS, COUNT_PATIENCE = sizeof PATIENCE / sizeof *PATIENCE };
 
@@ -21,7 +21,9 @@ typedef struct grid_point {
     int32_t depth;
     int32_t gradient;
     int32_t forward;
-    bool forward_first;
+    ps_list_turn turn;
+    bool thrifty;
+    bool patient_start;
     bool late_forward;
     bool late_gradient;
 } grid_point;
@@ -34,9 +36,9 @@ typedef struct policy {
     int64_t value_ns; // of the best rules
     ps_order candidate;
     ps_order_trial *trial;
-    double *in_flight; // [devices] RT / C summed over its stages
-    ps_list_rule *rule;
-    ps_list_rule *best_rule;
+    double *in_flight; // [stages] RT / C
+    ps_list_rules rules;
+    ps_list_rules best_rules;
     ps_rng rng;
 } policy;
 
@@ -56,46 +58,48 @@ static void find_in_flight(policy *p)
     for (int32_t s = problem->num_stages - 1; s >= 0; s--) {
         const ps_order_stage *stage = &problem->stage[s];
         round_trip += stage->duration_ns[PS_STEP_FORWARD] + hop_ns(&stage->hop[PS_STEP_FORWARD]);
-        p->in_flight[stage->device] += ((double)round_trip + (double)stage->duration_ns[PS_STEP_GRADIENT]) / each;
+        p->in_flight[s] = ((double)round_trip + (double)stage->duration_ns[PS_STEP_GRADIENT]) / each;
         round_trip += stage->duration_ns[PS_STEP_GRADIENT] + hop_ns(&stage->hop[PS_STEP_GRADIENT]);
     }
 }
 
-static int32_t stages_on(const ps_order_problem *problem, int32_t device)
+static int32_t cap_of(const policy *p, int32_t stage, int32_t eighths)
 {
-    return problem->first_stage[device + 1] - problem->first_stage[device];
+    int32_t all = p->problem->num_microbatches;
+    double cap = p->in_flight[stage] * eighths / 8 + 0.999;
+    if (eighths == 0 || cap >= all)
+        return all;
+    return cap > 1 ? (int32_t)cap : 1;
 }
 
-static int32_t cap_of(const policy *p, int32_t device, int32_t eighths)
+static int64_t longest(const ps_order_problem *problem, int32_t device, int32_t step)
 {
-    int32_t stages = stages_on(p->problem, device);
-    int64_t all = (int64_t)stages * p->problem->num_microbatches;
-    double cap = p->in_flight[device] * eighths / 8 + 0.999;
-    if (eighths == 0 || cap >= (double)all)
-        return (int32_t)all;
-    return cap > stages ? (int32_t)cap : stages;
-}
-
-static int64_t longest_weight(const ps_order_problem *problem, int32_t device)
-{
-    int64_t longest = 0;
+    int64_t most = 0;
     for (int32_t i = problem->first_stage[device]; i < problem->first_stage[device + 1]; i++) {
-        int64_t weight = problem->stage[problem->stage_of[i]].duration_ns[PS_STEP_WEIGHT];
-        longest = weight > longest ? weight : longest;
+        int64_t duration = problem->stage[problem->stage_of[i]].duration_ns[step];
+        most = duration > most ? duration : most;
     }
-    return longest;
+    return most;
 }
 
 static int64_t patience_ns(const ps_order_problem *problem, int32_t device, int32_t quarters)
 {
-    return quarters < 0 ? -1 : longest_weight(problem, device) * quarters / 4;
+    return quarters < 0 ? -1 : longest(problem, device, PS_STEP_WEIGHT) * quarters / 4;
+}
+
+static void copy_rules(const ps_order_problem *problem, const ps_list_rules *from, ps_list_rules *to)
+{
+    for (int32_t d = 0; d < problem->num_devices; d++)
+        to->device[d] = from->device[d];
+    for (int32_t s = 0; s < problem->num_stages; s++)
+        to->most_in_flight[s] = from->most_in_flight[s];
 }
 
 // Make and time the order of the rules at hand; keep it when it is better.
 static bool try_rules(policy *p)
 {
     int64_t limit = p->value_ns - 1;
-    if (!ps_list_schedule(p->list, p->rule, limit, &p->candidate))
+    if (!ps_list_schedule(p->list, &p->rules, limit, &p->candidate))
         return false;
     if (!ps_order_time(p->problem, &p->candidate, p->trial, limit))
         return false;
@@ -105,8 +109,7 @@ static bool try_rules(policy *p)
         *p->best = p->candidate;
         p->candidate = kept;
     }
-    for (int32_t d = 0; d < p->problem->num_devices; d++)
-        p->best_rule[d] = p->rule[d];
+    copy_rules(p->problem, &p->rules, &p->best_rules);
     return true;
 }
 
@@ -124,60 +127,98 @@ static ps_code poll(const policy *p)
 static ps_code try_point(policy *p, grid_point point)
 {
     for (int32_t d = 0; d < p->problem->num_devices; d++)
-        p->rule[d] = (ps_list_rule){
+        p->rules.device[d] = (ps_list_rule){
             .gradient_patience_ns = patience_ns(p->problem, d, PATIENCE[point.gradient]),
             .forward_patience_ns = patience_ns(p->problem, d, PATIENCE[point.forward]),
-            .most_in_flight = cap_of(p, d, DEPTHS[point.depth]),
-            .forward_first = point.forward_first,
+            .warmup_slack_ns = point.patient_start ? 0 : INT64_MAX,
+            .turn = point.turn,
+            .thrifty = point.thrifty,
             .late_forward = point.late_forward,
             .late_gradient = point.late_gradient,
         };
+    for (int32_t s = 0; s < p->problem->num_stages; s++)
+        p->rules.most_in_flight[s] = cap_of(p, s, DEPTHS[point.depth]);
     try_rules(p);
     return poll(p);
+}
+
+static ps_code try_patience(policy *p, grid_point point)
+{
+    int32_t patience = p->problem->fused ? 1 : COUNT_PATIENCE;
+    for (int32_t i = 0; i < 2 * COUNT_DEPTHS; i++) {
+        point.depth = i / 2;
+        point.patient_start = i % 2 == 0;
+        point.thrifty = true;
+        point.gradient = point.forward = 1;
+        for (int32_t forward = 0; forward < 2 && !p->problem->fused && !done(p); forward++) {
+            point.forward = forward;
+            PS_TRY(try_point(p, point));
+        }
+        point.thrifty = false;
+        for (int32_t pair = 0; pair < patience * patience && !done(p); pair++) {
+            point.gradient = pair / patience;
+            point.forward = pair % patience;
+            PS_TRY(try_point(p, point));
+        }
+    }
+    return PS_OK;
 }
 
 static ps_code try_grid(policy *p)
 {
     bool several = p->problem->num_stages > p->problem->num_devices;
-    int32_t patience = p->problem->fused ? 1 : COUNT_PATIENCE;
-    for (int32_t which = 0; which < (several ? 8 : 2); which++)
-        for (int32_t depth = 0; depth < COUNT_DEPTHS; depth++)
-            for (int32_t gradient = 0; gradient < patience; gradient++)
-                for (int32_t forward = 0; forward < patience && !done(p); forward++)
-                    PS_TRY(try_point(p, (grid_point){.depth = depth,
-                                                     .gradient = gradient,
-                                                     .forward = forward,
-                                                     .forward_first = which % 2,
-                                                     .late_forward = which / 2 % 2 == 0,
-                                                     .late_gradient = which / 4 == 0}));
+    for (int32_t late = several ? 3 : 0; late >= 0; late--)
+        for (int32_t turn = PS_TURN_GRADIENT; turn <= PS_TURN_ALTERNATE && !done(p); turn++)
+            PS_TRY(try_patience(p, (grid_point){.turn = (ps_list_turn)turn,
+                                                .late_forward = late % 2 != 0,
+                                                .late_gradient = late / 2 != 0}));
     return PS_OK;
 }
 
-// Change one thing about one device, or about all from one on.
+static int32_t draw(policy *p, int32_t low, int32_t high)
+{
+    return (int32_t)ps_rng_range(&p->rng, low, high);
+}
+
+// Change one thing about one device or stage, or about all of a range.
 static void change_rules(policy *p)
 {
     const ps_order_problem *problem = p->problem;
-    for (int32_t d = 0; d < problem->num_devices; d++)
-        p->rule[d] = p->best_rule[d];
-    int32_t low = (int32_t)ps_rng_range(&p->rng, 0, problem->num_devices - 1);
-    int32_t high = ps_rng_range(&p->rng, 0, 3) ? low : (int32_t)ps_rng_range(&p->rng, low, problem->num_devices - 1);
-    int64_t what = ps_rng_range(&p->rng, 0, 9);
-    int32_t by = ps_rng_range(&p->rng, 0, 1) ? 1 : -1;
-    int32_t quarters = (int32_t)ps_rng_range(&p->rng, -1, 8);
-    for (int32_t d = low; d <= high; d++) {
-        ps_list_rule *rule = &p->rule[d];
-        int32_t least = stages_on(problem, d);
-        int32_t cap = rule->most_in_flight + by;
-        int32_t most = cap_of(p, d, 32);
-        if (what < 4)
-            rule->most_in_flight = cap < least ? least : cap > most ? most : cap;
-        else if (what < 6)
-            rule->gradient_patience_ns = patience_ns(problem, d, quarters);
+    copy_rules(problem, &p->best_rules, &p->rules);
+    int32_t what = draw(p, 0, 11);
+    int32_t last = (what < 4 ? problem->num_stages : problem->num_devices) - 1;
+    int32_t low = draw(p, 0, last);
+    int32_t high = draw(p, 0, 3) ? low : draw(p, low, last);
+    int32_t by = draw(p, 0, 1) ? 1 : -1;
+    int32_t quarters = draw(p, -1, 8);
+    int32_t turn = draw(p, PS_TURN_GRADIENT, PS_TURN_ALTERNATE);
+    for (int32_t i = low; i <= high; i++) {
+        if (what < 4) {
+            int32_t cap = p->rules.most_in_flight[i] + by;
+            int32_t most = cap_of(p, i, 32);
+            p->rules.most_in_flight[i] = cap < 1 ? 1 : cap > most ? most : cap;
+            continue;
+        }
+        ps_list_rule *rule = &p->rules.device[i];
+        if (what < 6)
+            rule->gradient_patience_ns = patience_ns(problem, i, quarters);
         else if (what < 8)
-            rule->forward_patience_ns = patience_ns(problem, d, quarters);
+            rule->forward_patience_ns = patience_ns(problem, i, quarters);
+        else if (what < 9)
+            rule->turn = (ps_list_turn)turn;
+        else if (what < 10)
+            rule->thrifty = !rule->thrifty;
         else
-            rule->forward_first = !rule->forward_first;
+            rule->warmup_slack_ns =
+                quarters > 7 ? INT64_MAX : (quarters + 1) * longest(problem, i, PS_STEP_FORWARD) / 8;
     }
+}
+
+static ps_list_rules new_rules(ps_arena *arena, const ps_order_problem *problem, int64_t bound_ns)
+{
+    return (ps_list_rules){.device = ps_new(arena, ps_list_rule, problem->num_devices),
+                           .most_in_flight = ps_new(arena, int32_t, problem->num_stages),
+                           .bound_ns = bound_ns};
 }
 
 ps_code ps_order_policy(ps_arena *arena, const ps_order_problem *problem, const ps_policy_options *options,
@@ -189,9 +230,9 @@ ps_code ps_order_policy(ps_arena *arena, const ps_order_problem *problem, const 
                 .best = order,
                 .value_ns = INT64_MAX,
                 .trial = trial,
-                .in_flight = ps_new(arena, double, problem->num_devices),
-                .rule = ps_new(arena, ps_list_rule, problem->num_devices),
-                .best_rule = ps_new(arena, ps_list_rule, problem->num_devices),
+                .in_flight = ps_new(arena, double, problem->num_stages),
+                .rules = new_rules(arena, problem, options->bound_ns),
+                .best_rules = new_rules(arena, problem, options->bound_ns),
                 .rng = {2}};
     ps_order_new(arena, problem, &p.candidate);
     find_in_flight(&p);
