@@ -84,7 +84,7 @@ typedef struct ps_order_trial {
     int32_t *ready;    // stack of devices
     int64_t *lane_free_ns;
     int64_t value_ns;
-    int64_t visits; // ops timed, over all trials
+    int64_t visits; // ops timed and kinds of op looked up, over all trials
 } ps_order_trial;
 
 void ps_order_problem_set(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool span, ps_order_problem *out);

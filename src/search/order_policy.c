@@ -11,16 +11,16 @@
 
 // In eighths of RT / C; 0: no cap.
 static const int32_t DEPTHS[] = {0, 16, 12, 10, 9, 8, 6};
-// In quarters of the longest W of a device; below 0: a pending W goes first.
-static const int32_t PATIENCE[] = {0, 4, 2, -1};
+// Of gradient op and F, in quarters of the longest W of a device; below 0: a pending W goes first. A fused backward has
+// no W, so that the first will do.
+static const int32_t PATIENCE[][2] = {{0, 0}, {4, 4}, {4, 0}, {2, 2}, {0, 4}, {-1, -1}};
 
 enum { COUNT_DEPTHS = sizeof DEPTHS / sizeof *DEPTHS, COUNT_PATIENCE = sizeof PATIENCE / sizeof *PATIENCE };
 
 // The rules of a grid point, as indices.
 typedef struct grid_point {
     int32_t depth;
-    int32_t gradient;
-    int32_t forward;
+    int32_t patience;
     ps_list_turn turn;
     bool thrifty;
     bool patient_start;
@@ -33,12 +33,12 @@ typedef struct policy {
     const ps_policy_options *options;
     ps_list *list;
     ps_order *best;   // of all, seeds from elsewhere included
-    int64_t value_ns; // of the best rules
+    int64_t value_ns; // of the rules at hand
     ps_order candidate;
     ps_order_trial *trial;
     double *in_flight; // [stages] RT / C
     ps_list_rules rules;
-    ps_list_rules best_rules;
+    ps_list_rules kept_rules;
     ps_rng rng;
 } policy;
 
@@ -95,21 +95,20 @@ static void copy_rules(const ps_order_problem *problem, const ps_list_rules *fro
         to->most_in_flight[s] = from->most_in_flight[s];
 }
 
-// Make and time the order of the rules at hand; keep it when it is better.
-static bool try_rules(policy *p)
+// Make and time the order of the changed rules; they become those at hand when it is within the limit.
+static bool try_rules(policy *p, int64_t limit)
 {
-    int64_t limit = p->value_ns - 1;
     if (!ps_list_schedule(p->list, &p->rules, limit, &p->candidate))
         return false;
     if (!ps_order_time(p->problem, &p->candidate, p->trial, limit))
         return false;
     p->value_ns = p->candidate.value_ns;
+    copy_rules(p->problem, &p->rules, &p->kept_rules);
     if (p->value_ns < p->best->value_ns) {
         ps_order kept = *p->best;
         *p->best = p->candidate;
         p->candidate = kept;
     }
-    copy_rules(p->problem, &p->rules, &p->best_rules);
     return true;
 }
 
@@ -128,8 +127,8 @@ static ps_code try_point(policy *p, grid_point point)
 {
     for (int32_t d = 0; d < p->problem->num_devices; d++)
         p->rules.device[d] = (ps_list_rule){
-            .gradient_patience_ns = patience_ns(p->problem, d, PATIENCE[point.gradient]),
-            .forward_patience_ns = patience_ns(p->problem, d, PATIENCE[point.forward]),
+            .gradient_patience_ns = patience_ns(p->problem, d, PATIENCE[point.patience][0]),
+            .forward_patience_ns = patience_ns(p->problem, d, PATIENCE[point.patience][1]),
             .warmup_slack_ns = point.patient_start ? 0 : INT64_MAX,
             .turn = point.turn,
             .thrifty = point.thrifty,
@@ -138,26 +137,19 @@ static ps_code try_point(policy *p, grid_point point)
         };
     for (int32_t s = 0; s < p->problem->num_stages; s++)
         p->rules.most_in_flight[s] = cap_of(p, s, DEPTHS[point.depth]);
-    try_rules(p);
+    try_rules(p, p->value_ns - 1);
     return poll(p);
 }
 
 static ps_code try_patience(policy *p, grid_point point)
 {
-    int32_t patience = p->problem->fused ? 1 : COUNT_PATIENCE;
+    int32_t ways = p->problem->fused ? 1 : COUNT_PATIENCE + 2;
     for (int32_t i = 0; i < 2 * COUNT_DEPTHS; i++) {
         point.depth = i / 2;
         point.patient_start = i % 2 == 0;
-        point.thrifty = true;
-        point.gradient = point.forward = 1;
-        for (int32_t forward = 0; forward < 2 && !p->problem->fused && !done(p); forward++) {
-            point.forward = forward;
-            PS_TRY(try_point(p, point));
-        }
-        point.thrifty = false;
-        for (int32_t pair = 0; pair < patience * patience && !done(p); pair++) {
-            point.gradient = pair / patience;
-            point.forward = pair % patience;
+        for (int32_t way = 0; way < ways && !done(p); way++) {
+            point.thrifty = way >= COUNT_PATIENCE;
+            point.patience = point.thrifty ? way - COUNT_PATIENCE + 1 : way;
             PS_TRY(try_point(p, point));
         }
     }
@@ -184,7 +176,7 @@ static int32_t draw(policy *p, int32_t low, int32_t high)
 static void change_rules(policy *p)
 {
     const ps_order_problem *problem = p->problem;
-    copy_rules(problem, &p->best_rules, &p->rules);
+    copy_rules(problem, &p->kept_rules, &p->rules);
     int32_t what = draw(p, 0, 11);
     int32_t last = (what < 4 ? problem->num_stages : problem->num_devices) - 1;
     int32_t low = draw(p, 0, last);
@@ -232,7 +224,7 @@ ps_code ps_order_policy(ps_arena *arena, const ps_order_problem *problem, const 
                 .trial = trial,
                 .in_flight = ps_new(arena, double, problem->num_stages),
                 .rules = new_rules(arena, problem, options->bound_ns),
-                .best_rules = new_rules(arena, problem, options->bound_ns),
+                .kept_rules = new_rules(arena, problem, options->bound_ns),
                 .rng = {2}};
     ps_order_new(arena, problem, &p.candidate);
     find_in_flight(&p);
@@ -241,7 +233,9 @@ ps_code ps_order_policy(ps_arena *arena, const ps_order_problem *problem, const 
     while (code == PS_OK && !done(&p) && p.value_ns < INT64_MAX &&
            ps_list_visits(p.list) + trial->visits - begun < options->visits) {
         change_rules(&p);
-        try_rules(&p);
+        int64_t left = options->visits - (ps_list_visits(p.list) + trial->visits - begun);
+        int64_t level = (int64_t)((double)p.best->value_ns / 2000 * (double)left / (double)options->visits);
+        try_rules(&p, p.value_ns + ps_rng_range(&p.rng, 0, level > 0 ? level : 0));
         code = poll(&p);
     }
     trial->visits += ps_list_visits(p.list);

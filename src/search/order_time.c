@@ -163,6 +163,7 @@ static bool run_device(const ps_order_problem *problem, const ps_order *order, p
 static bool run_all(const ps_order_problem *problem, const ps_order *order, ps_order_trial *trial, int64_t limit_ns)
 {
     int32_t num_ready = 0;
+    trial->visits += PS_STEPS * problem->num_stages;
     for (int32_t d = problem->num_devices - 1; d >= 0; d--) {
         restart_device(problem, order, trial, d);
         if (trial->next[d] < problem->first[d + 1])
