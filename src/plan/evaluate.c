@@ -257,7 +257,8 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
     ps_code code = try_cuts(scratch, context, candidate, layout->vp == 1 ? limit : INT64_MAX, out, status);
     if (code == PS_OK && !out->feasible && layout->vp > 1)
         code = try_cuts(scratch, context, candidate, limit / layout->vp, out, status);
-    if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
+    // PS_BAD_INPUT: a pipeline beyond limits.h, which says nothing against other layouts.
+    if (code == PS_INFEASIBLE || code == PS_ILLEGAL || code == PS_BAD_INPUT) {
         out->refusal = *status;
         out->proven_infeasible = layout->vp == 1 && code == PS_INFEASIBLE && strcmp(status->rule, "no-cut-yet") != 0;
         *status = (ps_status){0};

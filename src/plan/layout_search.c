@@ -29,6 +29,7 @@ typedef struct search_state {
     ranked_candidate *order;
     int64_t count;
     int64_t next;              // first candidate not yet evaluated
+    int64_t skipped;           // before that one, but out of time
     ps_evaluation *evaluation; // [PS_SEARCH_BATCH]
 } search_state;
 
@@ -86,8 +87,14 @@ static ps_code evaluate_one(void *context, int64_t index, ps_arena *scratch, ps_
 {
     search_state *state = context;
     const ps_control *control = state->control;
-    if (control && control->should_stop && control->should_stop(control->context) == PS_STOPPED)
+    ps_code stop = control && control->should_stop ? control->should_stop(control->context) : PS_OK;
+    if (stop == PS_STOPPED)
         return ps_fail(status, PS_STOPPED, "interrupted", "interrupted while layouts were evaluated");
+    // A batch of layouts with millions of ops would outlast the limit by far. Its first one runs, so that there is a
+    // best so far.
+    state->evaluation[index].skipped = stop == PS_TIME_LIMIT && index > 0;
+    if (state->evaluation[index].skipped)
+        return PS_OK;
     const ranked_candidate *ranked = &state->order[state->next + index];
     return ps_evaluate(scratch, state->context, ranked->candidate, &state->evaluation[index], status);
 }
@@ -123,6 +130,9 @@ static void take_batch(search_state *state, int64_t count)
     for (int64_t index = 0; index < count; index++) {
         const ps_candidate *candidate = state->order[state->next + index].candidate;
         const ps_evaluation *evaluation = &state->evaluation[index];
+        state->skipped += evaluation->skipped;
+        if (evaluation->skipped)
+            continue;
         if (evaluation->feasible)
             keep_found(state, candidate, evaluation);
         else
@@ -190,7 +200,7 @@ static ps_code run_batches(search_state *state, const ps_control *control, ps_st
 static void fill_bound(search_state *state, ps_arena *scratch)
 {
     ps_search_outcome *out = state->out;
-    out->pruned = state->count - state->next;
+    out->pruned = state->count - state->next + state->skipped;
     if (out->num_found == 0)
         return;
     out->bound_ns = out->found[0].iteration_ns;
@@ -202,7 +212,7 @@ static void fill_bound(search_state *state, ps_arena *scratch)
             continue;
         int64_t bound = ranked->key;
         if (index < state->next)
-            bound = ps_layout_bound_cuts(scratch, state->context, ranked->candidate, out->bound_ns, &by);
+            bound = ps_layout_bound_sharp(scratch, state->context, ranked->candidate, out->bound_ns, &by);
         ps_arena_reset(scratch);
         if (bound < out->bound_ns) {
             out->bound_ns = bound;

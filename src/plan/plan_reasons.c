@@ -220,7 +220,7 @@ static ps_code find_nearest(ps_arena *arena, const ps_plan_context *context, con
         tried[best] = true;
         ps_device_memory fullest = {0};
         ps_code code = ps_evaluate_unlimited(arena, context, &list->candidate.data[best], &fullest, status);
-        if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
+        if (code == PS_INFEASIBLE || code == PS_ILLEGAL || code == PS_BAD_INPUT) { // as in ps_evaluate()
             *status = (ps_status){0};
             continue;
         }
