@@ -47,12 +47,12 @@ typedef struct ps_order_result {
     const ps_schedule_family *named; // best named family that is legal and fits, NULL: none
     int64_t named_ns;                // its value
     int64_t seed_ns;                 // value before the local search
+    bool limit_hit;                  // control ended it early
     int64_t visits;                  // ops timed or placed
 } ps_order_result;
 
 // The pipeline must have passed ps_pipeline_validate(). PS_INFEASIBLE with rule "memory" when a device's limit is below
-// what one micro-batch by itself needs, with the least limit that works. PS_TIME_LIMIT and PS_STOPPED when control says
-// so: the result is then the best so far.
+// what one micro-batch by itself needs, with the least limit that works.
 ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
                         ps_order_result *out, ps_status *status);
 

@@ -132,26 +132,21 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
     find_bound(pipeline, options, out);
-    ps_code stopped = PS_OK;
-    for (int fused = 0; fused < 2; fused++) {
-        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED) || stopped != PS_OK)
+    ps_status refusal[2] = {{0}, {0}};
+    for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {
+        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
             continue;
         search s = {.arena = arena, .options = options, .bound_ns = out->bound_ns};
-        ps_status own = {0};
-        ps_code code = search_kind(&s, fused, pipeline, &own);
-        if (code != PS_OK && code != PS_TIME_LIMIT && code != PS_STOPPED) {
-            if (out->value_ns < INT64_MAX)
-                continue; // the other backward fits
-            *status = own;
-            if (options->backward != PS_ORDER_EITHER || fused)
-                return code;
-            continue;
-        }
-        stopped = code;
+        ps_code code = search_kind(&s, fused, pipeline, &refusal[fused]);
+        if (code != PS_OK && code != PS_TIME_LIMIT && code != PS_STOPPED)
+            continue; // the other kind of backward may fit
+        out->limit_hit = code != PS_OK;
         keep(&s, out);
-        *status = (ps_status){0};
+    }
+    if (out->value_ns == INT64_MAX) {
+        *status = refusal[options->backward != PS_ORDER_SPLIT];
+        return status->code;
     }
     out->proved = out->value_ns == out->bound_ns;
-    PS_TRY(ps_simulate(arena, pipeline, &out->schedule, &out->timeline, status));
-    return stopped;
+    return ps_simulate(arena, pipeline, &out->schedule, &out->timeline, status);
 }
