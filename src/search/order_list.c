@@ -31,9 +31,10 @@ typedef struct list_device {
 struct ps_list {
     const ps_order_problem *problem;
     list_device *device;
-    int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch], NEVER: not known
-    int32_t *count;      // [3 stage + step] ops written
-    int64_t *due_ns;     // a tree of least due times: leaves at num_leaves + device
+    int64_t *arrival_ns;       // [(2 stage + step) * microbatches + microbatch], NEVER: not known
+    int64_t *first_forward_ns; // [stages] the earliest that any input of F can be there
+    int32_t *count;            // [3 stage + step] ops written
+    int64_t *due_ns;           // a tree of least due times: leaves at num_leaves + device
     int32_t num_leaves;
     int64_t *lane_free_ns;
     const ps_list_rules *rules;
@@ -47,13 +48,14 @@ typedef struct candidate {
     int64_t there_ns;
 } candidate;
 
-// The first gradient op of a device is that of micro-batch 0 at its last stage, once this has been all the way up.
-static void find_first_gradients(ps_list *list)
+// When micro-batch 0 is there at the earliest. The first gradient op of a device is that at its last stage.
+static void find_first(ps_list *list)
 {
     const ps_order_problem *problem = list->problem;
     int64_t there = 0;
     for (int32_t s = 0; s < problem->num_stages; s++) {
         const ps_order_hop *hop = &problem->stage[s].hop[PS_STEP_FORWARD];
+        list->first_forward_ns[s] = there;
         there += problem->stage[s].duration_ns[PS_STEP_FORWARD] + hop->occupy_ns + hop->latency_ns;
     }
     for (int32_t s = problem->num_stages - 1; s >= 0; s--) {
@@ -89,7 +91,8 @@ ps_list *ps_list_new(ps_arena *arena, const ps_order_problem *problem)
         list->device[d].gradient_room = problem->room[d] == INT64_MAX ? INT64_MAX : problem->room[d] - transient;
         list->device[d].room = problem->room[d] == INT64_MAX ? INT64_MAX : problem->room[d] - transient - growth;
     }
-    find_first_gradients(list);
+    list->first_forward_ns = ps_new_raw(arena, int64_t, problem->num_stages);
+    find_first(list);
     return list;
 }
 
@@ -156,14 +159,24 @@ static bool may_forward(const ps_list *list, const list_device *device, int32_t 
            device->held <= device->room - stage->held_forward - stage->later_held;
 }
 
-// Micro-batch 0 cannot delay what waits for it.
-static bool delays_first_gradient(const ps_list *list, int32_t d, int32_t s, int64_t there)
+// When micro-batch 0 is back at the device at the earliest: at its next stage there, or for its first gradient op.
+static int64_t next_return(const ps_list *list, int32_t d)
+{
+    const ps_order_problem *problem = list->problem;
+    for (int32_t i = problem->first_stage[d]; i < problem->first_stage[d + 1]; i++)
+        if (list->count[PS_STEPS * problem->stage_of[i]] == 0)
+            return list->first_forward_ns[problem->stage_of[i]];
+    return list->device[d].first_gradient_ns;
+}
+
+// Would an F, before the first gradient op of the device, be in the way of micro-batch 0?
+static bool delays_first(const ps_list *list, int32_t d, int32_t s, int64_t there)
 {
     const list_device *device = &list->device[d];
     if (device->warm || list->count[PS_STEPS * s] == 0 || there == NEVER)
         return false;
     int64_t start = there > device->clock_ns ? there : device->clock_ns;
-    return start + list->problem->stage[s].duration_ns[PS_STEP_FORWARD] - device->first_gradient_ns >
+    return start + list->problem->stage[s].duration_ns[PS_STEP_FORWARD] - next_return(list, d) >
            list->rules->device[d].warmup_slack_ns;
 }
 
@@ -191,7 +204,7 @@ static candidate choose(const ps_list *list, int32_t d, const ps_list_rule *rule
             continue;
         }
         int64_t there = arrival(list, s, step, microbatch);
-        if (step == PS_STEP_FORWARD && delays_first_gradient(list, d, s, there))
+        if (step == PS_STEP_FORWARD && delays_first(list, d, s, there))
             continue;
         if (there <= wish)
             return (candidate){s, there};
