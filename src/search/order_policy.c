@@ -10,7 +10,7 @@
 #include "search/order_list.h"
 
 // In eighths of RT / C; 0: no cap.
-static const int32_t DEPTHS[] = {0, 16, 12, 10, 9, 8, 6};
+static const int32_t DEPTHS[] = {0, 16, 12, 10, 9, 8, 7, 6, 5};
 // Of gradient op and F, in quarters of the longest W of a device; below 0: a pending W goes first. A fused backward has
 // no W, so that the first will do.
 static const int32_t PATIENCE[][2] = {{0, 0}, {4, 4}, {4, 0}, {2, 2}, {0, 4}, {-1, -1}};
@@ -158,12 +158,8 @@ static ps_code try_patience(policy *p, grid_point point)
 
 static ps_code try_grid(policy *p)
 {
-    bool several = p->problem->num_stages > p->problem->num_devices;
-    for (int32_t late = several ? 3 : 0; late >= 0; late--)
-        for (int32_t turn = PS_TURN_GRADIENT; turn <= PS_TURN_ALTERNATE && !done(p); turn++)
-            PS_TRY(try_patience(p, (grid_point){.turn = (ps_list_turn)turn,
-                                                .late_forward = late % 2 != 0,
-                                                .late_gradient = late / 2 != 0}));
+    for (int32_t turn = PS_TURN_GRADIENT; turn <= PS_TURN_ALTERNATE && !done(p); turn++)
+        PS_TRY(try_patience(p, (grid_point){.turn = (ps_list_turn)turn, .late_forward = true, .late_gradient = true}));
     return PS_OK;
 }
 
@@ -177,7 +173,7 @@ static void change_rules(policy *p)
 {
     const ps_order_problem *problem = p->problem;
     copy_rules(problem, &p->kept_rules, &p->rules);
-    int32_t what = draw(p, 0, 11);
+    int32_t what = draw(p, 0, problem->num_stages > problem->num_devices ? 13 : 11);
     int32_t last = (what < 4 ? problem->num_stages : problem->num_devices) - 1;
     int32_t low = draw(p, 0, last);
     int32_t high = draw(p, 0, 3) ? low : draw(p, low, last);
@@ -200,6 +196,10 @@ static void change_rules(policy *p)
             rule->turn = (ps_list_turn)turn;
         else if (what < 10)
             rule->thrifty = !rule->thrifty;
+        else if (what == 12)
+            rule->late_forward = !rule->late_forward;
+        else if (what == 13)
+            rule->late_gradient = !rule->late_gradient;
         else
             rule->warmup_slack_ns =
                 quarters > 7 ? INT64_MAX : (quarters + 1) * longest(problem, i, PS_STEP_FORWARD) / 8;

@@ -7,6 +7,7 @@
 // any named schedule that fits.
 #include "pipesched/order_search.h"
 
+#include "search/order_cycle.h"
 #include "search/order_local.h"
 #include "search/order_policy.h"
 
@@ -83,6 +84,8 @@ static ps_code search_kind(search *s, bool fused, const ps_pipeline *pipeline, p
     s->named_ns = INT64_MAX;
     seed_in_sequence(s);
     seed_from_families(s);
+    if (s->best.value_ns > s->bound_ns)
+        ps_order_cycles(s->arena, &s->problem, &s->best, &s->trial);
     ps_policy_options policy = {.visits = budget(s, POLICY_ROUNDS, LEAST_POLICY_VISITS),
                                 .bound_ns = s->bound_ns,
                                 .control = s->options->control};
