@@ -164,12 +164,26 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
     return arrays;
 }
 
+// A pin to a stage that this layout does not have says nothing against layouts with more stages.
+static ps_code check_pins(const ps_model *model, int32_t stages, ps_status *status)
+{
+    for (int32_t layer = 0; model->pinned_stage && layer < model->num_layers; layer++) {
+        if (model->pinned_stage[layer] < stages)
+            continue;
+        ps_fail(status, PS_INFEASIBLE, "pins", "layer %s is pinned to stage %d, the last of this layout is %d",
+                model->layer[layer].name, (int)model->pinned_stage[layer], (int)stages - 1);
+        return ps_fail_hint(status, "--pp %d or more", (int)model->pinned_stage[layer] + 1);
+    }
+    return PS_OK;
+}
+
 // Cuts of a candidate. With virtual stages the limit holds for a device, not for a stage: they are first cut without
 // it, and with an even share of it when nothing fits.
 static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate, int64_t stage_limit,
                    ps_partition_result *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
+    PS_TRY(check_pins(context->model, layout->pp * layout->vp, status));
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
     ps_schedule_shape shape = {layout->pp, layout->pp * layout->vp, layout->num_microbatches};

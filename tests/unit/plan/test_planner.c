@@ -233,7 +233,7 @@ static void memory_beyond_counting_rules_out_only_its_layout(void **state)
         " \"held_after_forward_bytes\": \"1TiB\"}]}";
     ps_plan plan = plan_of(*state, heavy, "1x2xA100-SXM4-80GB",
                            OPTIONS("global-batch-size", "2097152", "seq-length", "1024", "tp", "1", "micro-batch-size",
-                                   "1", "schedule", "1f1b", "memory-limit", "16TiB"));
+                                   "1", "schedule", "1f1b", "recompute", "none", "memory-limit", "16TiB"));
     assert_false(plan.feasible);
     assert_string_equal(plan.reason[0].rule, "memory-overflow");
 
