@@ -13,7 +13,7 @@
 
 // Ops placed and timed at effort 1: so many times the ops of the schedule, but no fewer than the second figure, which
 // keeps small pipelines well below a tenth of a second.
-enum { POLICY_ROUNDS = 300, LEAST_POLICY_VISITS = 450000, LOCAL_ROUNDS = 750, LEAST_LOCAL_VISITS = 1400000 };
+enum { POLICY_ROUNDS = 300, LEAST_POLICY_VISITS = 450000, LOCAL_ROUNDS = 450, LEAST_LOCAL_VISITS = 1400000 };
 
 typedef struct search {
     ps_arena *arena;
