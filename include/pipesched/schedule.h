@@ -81,12 +81,12 @@ typedef struct ps_depth_list {
 ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_shape shape, ps_depth_list *out,
                            ps_status *status);
 
-// Lower bounds on any order of this pipeline's ops on these stages and devices; sources: reference in
-// schedule_bound.c. `fused`: the backward is one op B.
+// Lower bounds on any order of this pipeline's ops on these stages and devices that stays within the memory limits;
+// derivations: schedule_bound.c, schedule_bound_memory.c. `fused`: the backward is one op B.
 typedef struct ps_schedule_bound {
     int64_t makespan_ns;
     int64_t span_ns;
-    const char *makespan_by; // "load", "chain", "single micro-batch" or "link"
+    const char *makespan_by; // "load", "chain", "start-up", "single micro-batch", "link" or "memory"
     const char *span_by;
 } ps_schedule_bound;
 void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out);

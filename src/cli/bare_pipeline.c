@@ -8,6 +8,17 @@
 #include "cli/option_value.h"
 #include "pipesched/limits.h"
 
+static ps_code any_shape(ps_schedule_shape shape, ps_status *status)
+{
+    (void)shape;
+    (void)status;
+    return PS_OK;
+}
+
+const ps_schedule_family ps_bare_zb = {
+    .name = "zb", .splits_backward = true, .virtual_stages = true, .legal = any_shape};
+const ps_schedule_family ps_bare_auto = {.name = "auto", .virtual_stages = true, .legal = any_shape};
+
 static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground *ground, ps_status *status)
 {
     bool splits = ground->splits_backward;

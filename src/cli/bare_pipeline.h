@@ -24,6 +24,10 @@ typedef struct ps_bare_options {
     ps_number_list memory_limit; // one or one a rank
 } ps_bare_options;
 
+// Stand for the orders that are searched for: legal anywhere; zb splits the backward, auto may.
+extern const ps_schedule_family ps_bare_zb;
+extern const ps_schedule_family ps_bare_auto;
+
 // Stages in the loop placement, validated. PS_USAGE with rules missing-option, conflicting-options, list-length,
 // mixed-units, too-many-stages; PS_BAD_INPUT as ps_pipeline_validate().
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,

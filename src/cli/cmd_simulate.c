@@ -12,13 +12,14 @@
 #include "cli/option_value.h"
 #include "cli/simulate_csv.h"
 #include "pipesched/limits.h"
+#include "pipesched/order_search.h"
 #include "pipesched/plan.h"
 #include "pipesched/schedule.h"
 #include "pipesched/timeline.h"
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", NULL};
+static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb", "auto", NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -26,6 +27,7 @@ typedef struct simulate_options {
     ps_bare_options bare;
     ps_csv_options csv;
     int32_t objective;
+    int64_t effort;
     bool draw;
 } simulate_options;
 
@@ -33,7 +35,10 @@ typedef struct simulate_options {
     PS_OPTION_AT(kind, simulate_options, bare.field, option, values, NULL, text)
 
 static const ps_option bare_rows[] = {
-    PS_OPTION_CHOICE_AT(simulate_options, bare.schedule, "schedule", schedules, NULL, "order of the ops; required"),
+    PS_OPTION_CHOICE_AT(
+        simulate_options, bare.schedule, "schedule", schedules, NULL,
+        "order of the ops; required; zb and auto search for one within --memory-limit: zb with I and W, "
+        "auto with these or with B"),
     PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
     PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1", "virtual stages a rank"),
     PS_OPTION_INT_AT(simulate_options, bare.num_microbatches, "num-microbatches", 1, PS_MAX_MICROBATCHES, NULL,
@@ -53,7 +58,10 @@ static const ps_option bare_rows[] = {
 
 static const ps_option own_rows[] = {
     PS_OPTION_CHOICE_AT(simulate_options, objective, "objective", objectives, "makespan",
-                        "what bound and gap are about: first start to last end of all, or of each rank by itself"),
+                        "what bound and gap are about, and what a search makes small: first start to last end of all, "
+                        "or of each rank by itself"),
+    PS_OPTION_INT_AT(simulate_options, effort, "effort", 1, 1000, "1",
+                     "how much longer than by default zb and auto search"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
                         "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
@@ -83,6 +91,21 @@ static double gap_of(int64_t value, int64_t bound)
     return bound > 0 ? (double)(value - bound) / (double)bound : 1;
 }
 
+// Of any order with the same ops. One that does not fit is compared with all orders, else with those that do.
+static void find_bound(ps_arena *arena, ps_simulation *simulation, bool of_span, bool fits)
+{
+    ps_pipeline pipeline = *simulation->pipeline;
+    if (!fits) {
+        pipeline.device = ps_new_raw(arena, ps_device, pipeline.num_devices);
+        for (int32_t d = 0; d < pipeline.num_devices; d++)
+            pipeline.device[d] = (ps_device){.memory_limit = INT64_MAX};
+    }
+    ps_schedule_bound bound;
+    ps_schedule_bound_compute(&pipeline, !is_split(simulation->schedule), &bound);
+    simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
+    simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
+}
+
 // Time it, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL: no CSV.
 static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *actions, ps_status *status)
 {
@@ -91,21 +114,20 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *
     ps_timeline *timeline = ps_new(run->arena, ps_timeline, 1);
     PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, timeline, status));
 
-    ps_schedule_bound bound;
-    ps_schedule_bound_compute(pipeline, !is_split(simulation->schedule), &bound);
+    ps_status *misfit = ps_new(run->arena, ps_status, 1);
+    bool fits = ps_timeline_fits(pipeline, timeline, misfit) == PS_OK;
     bool of_span = strcmp(objectives[options->objective], "span") == 0;
     int64_t value = of_span ? timeline->span_ns : timeline->makespan_ns;
     simulation->timeline = timeline;
     simulation->objective = objectives[options->objective];
     simulation->bubble = ps_timeline_bubble(timeline);
     simulation->span_bubble = ps_timeline_span_bubble(timeline);
-    simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
-    simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
+    if (!simulation->limited_by)
+        find_bound(run->arena, simulation, of_span, fits);
     simulation->gap = gap_of(value, simulation->bound_ns);
     simulation->proved = value == simulation->bound_ns;
 
-    ps_status *misfit = ps_new(run->arena, ps_status, 1);
-    if (ps_timeline_fits(pipeline, timeline, misfit) != PS_OK) {
+    if (!fits) {
         simulation->misfit = misfit;
         while (timeline->device[simulation->misfit_device].peak_memory <=
                pipeline->device[simulation->misfit_device].memory_limit)
@@ -177,7 +199,7 @@ static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *
 // What any file says itself.
 static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
 {
-    static const char *const from_file[] = {"schedule", "pp", "vp", "num-microbatches"};
+    static const char *const from_file[] = {"schedule", "effort", "pp", "vp", "num-microbatches"};
     for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
         if (!ps_option_given(&run->parsed, from_file[i]))
             continue;
@@ -206,6 +228,35 @@ static ps_code simulate_file(ps_run *run, ps_status *status)
     return simulate_plan(run, &bytes, status);
 }
 
+static ps_code refuse_effort(const char *schedule, ps_status *status)
+{
+    ps_fail(status, PS_USAGE, "conflicting-options", "--effort is for a search, and %s is no search", schedule);
+    return ps_fail_hint(status, "use --schedule zb or auto, or leave --effort out");
+}
+
+// Without --backward-weight there is nothing to split.
+static ps_code search_order(ps_run *run, const ps_schedule_family *family, const ps_pipeline *pipeline,
+                            ps_simulation *simulation, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_order_result *found = ps_new(run->arena, ps_order_result, 1);
+    ps_order_options search = {
+        .objective = strcmp(objectives[options->objective], "span") == 0 ? PS_ORDER_SPAN : PS_ORDER_MAKESPAN,
+        .backward = family->splits_backward                   ? PS_ORDER_SPLIT
+                    : options->bare.backward_weight.count > 0 ? PS_ORDER_EITHER
+                                                              : PS_ORDER_FUSED,
+        .effort = (int32_t)options->effort,
+        .control = &run->control.control,
+    };
+    ps_cli_control_start(&run->control, -1, false);
+    PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
+    ps_cli_control_end(&run->control);
+    simulation->schedule = &found->schedule;
+    simulation->bound_ns = found->bound_ns;
+    simulation->limited_by = found->bound_by;
+    return PS_OK;
+}
+
 static ps_code simulate_bare(ps_run *run, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
@@ -217,18 +268,27 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     if (ps_option_given(&run->parsed, "sends"))
         return ps_fail(status, PS_USAGE, "conflicting-options", "--sends is for a CSV with transfers");
 
-    const ps_schedule_family *family = ps_schedule_family_named(schedules[options->bare.schedule]);
+    const char *name = schedules[options->bare.schedule];
+    const ps_schedule_family *family = ps_schedule_family_named(name);
+    bool searched = !family;
+    if (searched)
+        family = strcmp(name, ps_bare_zb.name) == 0 ? &ps_bare_zb : &ps_bare_auto;
+    else if (ps_option_given(&run->parsed, "effort"))
+        return refuse_effort(name, status);
     ps_pipeline pipeline;
     ps_schedule schedule;
     PS_TRY(ps_bare_pipeline(run->arena, &options->bare, family, &pipeline, status));
-    PS_TRY(ps_schedule_generate(run->arena, family->kind, &pipeline, &schedule, status));
     ps_simulation simulation = {
-        .name = family->name,
+        .name = name,
         .virtual_stages = (int32_t)options->bare.vp,
         .pipeline = &pipeline,
         .schedule = &schedule,
         .in_bytes = in_bytes(&options->bare),
     };
+    if (searched)
+        PS_TRY(search_order(run, family, &pipeline, &simulation, status));
+    else
+        PS_TRY(ps_schedule_generate(run->arena, family->kind, &pipeline, &schedule, status));
     return replay(run, &simulation, NULL, status);
 }
 
@@ -247,18 +307,21 @@ const ps_command ps_command_simulate = {
     .operands = "[PLAN|CSV]",
     .summary = "replay a plan or a schedule: time, memory, bubbles",
     .about =
-        "Replays the schedule of a plan or of a PyTorch schedule CSV, or generates a named schedule from bare numbers "
-        "and replays it, without a model or a cluster. A CSV takes the costs of bare numbers; its order, ranks, stages "
-        "and micro-batches are its own. Prints the makespan, the span that zero-bubble papers report, a lower bound on any "
-        "order of the same ops, and time and memory of every rank. Bare times are milliseconds; memory without a "
-        "unit is in a unit of your own.",
-    .examples = "pipesched simulate plan.json --draw\n"
-                "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 --draw\n"
-                "pipesched simulate --schedule zb-h2 --pp 8 --num-microbatches 24 --forward 18.522 \\\n"
-                "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json\n"
-                "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"
-                "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 \\\n"
-                "  --to-csv comms -o schedule.csv",
+        "Replays the schedule of a plan or of a PyTorch schedule CSV, or makes a schedule from bare numbers and replays "
+        "it, without a model or a cluster: a named one, or the best that a search finds. A CSV takes the costs of bare "
+        "numbers; its order, ranks, stages and micro-batches are its own. Prints the makespan, the span that zero-bubble "
+        "papers report, a lower bound on any order of the same ops, and time and memory of every rank. Bare times are "
+        "milliseconds; memory without a unit is in a unit of your own.",
+    .examples =
+        "pipesched simulate plan.json --draw\n"
+        "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 --draw\n"
+        "pipesched simulate --schedule zb-h2 --pp 8 --num-microbatches 24 --forward 18.522 \\\n"
+        "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json\n"
+        "pipesched simulate --schedule auto --pp 4 --num-microbatches 8 --forward 3,4,4,5 --backward-input 4 \\\n"
+        "  --backward-weight 3 --activation 2 --held-after-backward-input 1 --memory-limit 8\n"
+        "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"
+        "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 \\\n"
+        "  --to-csv comms -o schedule.csv",
     .max_operands = 1,
     .groups = groups,
     .options_size = sizeof(simulate_options),

@@ -16,105 +16,60 @@
 // Link. A lane carries m times the occupancy of its hops, one after another. Before the first transfer a micro-batch
 //   has come as far as one of these hops; after the last the rest of its way remains.
 // The last three end on device(0), which started at time 0, so they bound the span as well as the makespan. The first
-// two are the work bounds of flow-shop scheduling. Sums stay below 2^63 once ps_pipeline_validate() has passed.
-#include <stddef.h>
+// two are the work bounds of flow-shop scheduling. What memory limits add is in schedule_bound_memory.c. Sums stay
+// below 2^63 once ps_pipeline_validate() has passed.
+#include "schedule/schedule_bound.h"
 
-#include "pipesched/schedule.h"
-
-// Devices, or lanes, whose sums fit on the stack; more are done in several passes over the stages.
-enum { BLOCK = 256 };
-
-typedef struct problem {
-    const ps_pipeline *pipeline;
-    bool fused;
-    int64_t up;     // time of one micro-batch from the start of F at stage 0 to the end of F at the last stage
-    int64_t single; // and on to the end of b, and W, at stage 0
-} problem;
-
-static int64_t forward_ns(const problem *p, int32_t stage)
+// Load and chain of devices first .. first + PS_BOUND_BLOCK - 1. O(stages).
+static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_bound *out)
 {
-    return p->pipeline->stage[stage].duration_ns[PS_OP_FORWARD];
-}
-
-static int64_t gradient_ns(const problem *p, int32_t stage)
-{
-    return p->pipeline->stage[stage].duration_ns[p->fused ? PS_OP_BACKWARD : PS_OP_BACKWARD_INPUT];
-}
-
-static int64_t weight_ns(const problem *p, int32_t stage)
-{
-    return p->fused ? 0 : p->pipeline->stage[stage].duration_ns[PS_OP_BACKWARD_WEIGHT];
-}
-
-static int64_t hop_ns(const ps_hop *hop)
-{
-    return hop->lane == PS_NO_LANE ? 0 : hop->occupy_ns + hop->latency_ns;
-}
-
-static void improve(int64_t *best, const char **by, int64_t value, const char *name)
-{
-    if (value > *best) {
-        *best = value;
-        *by = name;
-    }
-}
-
-static void improve_both(ps_schedule_bound *out, int64_t value, const char *name)
-{
-    improve(&out->makespan_ns, &out->makespan_by, value, name);
-    improve(&out->span_ns, &out->span_by, value, name);
-}
-
-// Load and chain of devices first .. first + BLOCK - 1. O(stages).
-static void bound_devices(const problem *p, int32_t first, ps_schedule_bound *out)
-{
-    int64_t head[BLOCK];
-    int64_t work[BLOCK] = {0};     // a micro-batch, all its ops
-    int64_t required[BLOCK] = {0}; // a micro-batch, what the chain through the stage at hand needs
+    int64_t head[PS_BOUND_BLOCK];
+    int64_t work[PS_BOUND_BLOCK] = {0};     // a micro-batch, all its ops
+    int64_t required[PS_BOUND_BLOCK] = {0}; // a micro-batch, what the chain through the stage at hand needs
     const ps_pipeline *pipeline = p->pipeline;
     int64_t microbatches = pipeline->num_microbatches;
     int64_t reach = 0;
 
-    for (int32_t i = 0; i < BLOCK; i++)
+    for (int32_t i = 0; i < PS_BOUND_BLOCK; i++)
         head[i] = -1;
     for (int32_t s = 0; s < pipeline->num_stages; s++) {
         int32_t i = pipeline->stage[s].device - first;
-        if (i >= 0 && i < BLOCK) {
+        if (i >= 0 && i < PS_BOUND_BLOCK) {
             if (head[i] < 0)
                 head[i] = reach;
-            work[i] += forward_ns(p, s) + gradient_ns(p, s) + weight_ns(p, s);
-            required[i] += forward_ns(p, s);
+            work[i] += ps_bound_forward(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
+            required[i] += ps_bound_forward(p, s);
         }
-        reach += forward_ns(p, s) + (s + 1 < pipeline->num_stages ? hop_ns(&pipeline->forward_hop[s]) : 0);
+        reach += ps_bound_forward(p, s) + (s + 1 < pipeline->num_stages ? ps_bound_hop(&pipeline->forward_hop[s]) : 0);
     }
-    for (int32_t i = 0; i < BLOCK; i++) {
-        improve(&out->span_ns, &out->span_by, microbatches * work[i], "load");
+    for (int32_t i = 0; i < PS_BOUND_BLOCK; i++) {
+        ps_bound_improve(&out->span_ns, &out->span_by, microbatches * work[i], "load");
         if (head[i] >= 0)
-            improve(&out->makespan_ns, &out->makespan_by, head[i] + microbatches * work[i], "load");
+            ps_bound_improve(&out->makespan_ns, &out->makespan_by, head[i] + microbatches * work[i], "load");
     }
 
-    int64_t down = p->single - p->up - weight_ns(p, 0);
+    int64_t down = p->single - p->up - ps_bound_weight(p, 0);
     for (int32_t s = pipeline->num_stages - 1; s >= 0; s--) {
-        down -= gradient_ns(p, s);
+        down -= ps_bound_gradient(p, s);
         int32_t i = pipeline->stage[s].device - first;
-        if (i >= 0 && i < BLOCK) {
-            required[i] += gradient_ns(p, s);
-            improve_both(out, head[i] + microbatches * required[i] + down + weight_ns(p, 0), "chain");
+        if (i >= 0 && i < PS_BOUND_BLOCK) {
+            required[i] += ps_bound_gradient(p, s);
+            ps_bound_improve_both(out, head[i] + microbatches * required[i] + down + ps_bound_weight(p, 0), "chain");
         }
-        down -= s > 0 ? hop_ns(&pipeline->backward_hop[s - 1]) : 0;
+        down -= s > 0 ? ps_bound_hop(&pipeline->backward_hop[s - 1]) : 0;
     }
 }
 
 // Least time before and after any one transfer, and the work, of each lane of a block.
 typedef struct lane_sums {
-    int64_t occupy[BLOCK];
-    int64_t before[BLOCK];
-    int64_t after[BLOCK];
+    int64_t occupy[PS_BOUND_BLOCK];
+    int64_t before[PS_BOUND_BLOCK];
+    int64_t after[PS_BOUND_BLOCK];
 } lane_sums;
 
-static void add_hop(const problem *p, lane_sums *sums, int32_t first, const ps_hop *hop, int64_t sent)
+static void add_hop(const ps_bound_problem *p, lane_sums *sums, int32_t first, const ps_hop *hop, int64_t sent)
 {
-    if (hop->lane < first || hop->lane >= first + BLOCK)
+    if (hop->lane < first || hop->lane >= first + PS_BOUND_BLOCK)
         return;
     int32_t i = hop->lane - first;
     int64_t after = p->single - sent - hop->occupy_ns;
@@ -123,44 +78,46 @@ static void add_hop(const problem *p, lane_sums *sums, int32_t first, const ps_h
     sums->after[i] = after < sums->after[i] ? after : sums->after[i];
 }
 
-static void bound_lanes(const problem *p, int32_t first, ps_schedule_bound *out)
+static void bound_lanes(const ps_bound_problem *p, int32_t first, ps_schedule_bound *out)
 {
     const ps_pipeline *pipeline = p->pipeline;
     lane_sums sums = {.occupy = {0}};
     int64_t reach = 0;
 
-    for (int32_t i = 0; i < BLOCK; i++)
+    for (int32_t i = 0; i < PS_BOUND_BLOCK; i++)
         sums.before[i] = sums.after[i] = p->single;
     for (int32_t s = 0; s + 1 < pipeline->num_stages; s++) {
-        reach += forward_ns(p, s);
+        reach += ps_bound_forward(p, s);
         add_hop(p, &sums, first, &pipeline->forward_hop[s], reach);
-        reach += hop_ns(&pipeline->forward_hop[s]);
+        reach += ps_bound_hop(&pipeline->forward_hop[s]);
     }
     reach = p->up;
     for (int32_t s = pipeline->num_stages - 1; s > 0; s--) {
-        reach += gradient_ns(p, s);
+        reach += ps_bound_gradient(p, s);
         add_hop(p, &sums, first, &pipeline->backward_hop[s - 1], reach);
-        reach += hop_ns(&pipeline->backward_hop[s - 1]);
+        reach += ps_bound_hop(&pipeline->backward_hop[s - 1]);
     }
-    for (int32_t i = 0; i < BLOCK; i++)
+    for (int32_t i = 0; i < PS_BOUND_BLOCK; i++)
         if (sums.occupy[i] > 0)
-            improve_both(out, sums.before[i] + pipeline->num_microbatches * sums.occupy[i] + sums.after[i], "link");
+            ps_bound_improve_both(out, sums.before[i] + pipeline->num_microbatches * sums.occupy[i] + sums.after[i],
+                                  "link");
 }
 
 void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out)
 {
-    problem p = {.pipeline = pipeline, .fused = fused};
+    ps_bound_problem p = {.pipeline = pipeline, .fused = fused};
     int32_t last = pipeline->num_stages - 1;
     for (int32_t s = 0; s <= last; s++)
-        p.up += forward_ns(&p, s) + (s < last ? hop_ns(&pipeline->forward_hop[s]) : 0);
-    p.single = p.up + weight_ns(&p, 0);
+        p.up += ps_bound_forward(&p, s) + (s < last ? ps_bound_hop(&pipeline->forward_hop[s]) : 0);
+    p.single = p.up + ps_bound_weight(&p, 0);
     for (int32_t s = 0; s <= last; s++)
-        p.single += gradient_ns(&p, s) + (s < last ? hop_ns(&pipeline->backward_hop[s]) : 0);
+        p.single += ps_bound_gradient(&p, s) + (s < last ? ps_bound_hop(&pipeline->backward_hop[s]) : 0);
 
     *out = (ps_schedule_bound){.makespan_ns = -1, .span_ns = -1};
-    for (int32_t first = 0; first < pipeline->num_devices; first += BLOCK)
+    for (int32_t first = 0; first < pipeline->num_devices; first += PS_BOUND_BLOCK)
         bound_devices(&p, first, out);
-    improve_both(out, p.single, "single micro-batch");
-    for (int32_t first = 0; first < pipeline->num_lanes; first += BLOCK)
+    ps_bound_improve_both(out, p.single, "single micro-batch");
+    for (int32_t first = 0; first < pipeline->num_lanes; first += PS_BOUND_BLOCK)
         bound_lanes(&p, first, out);
+    ps_bound_memory(&p, out);
 }

@@ -5,7 +5,7 @@
 #include "support/pipelines.h"
 
 // Enumerates the orders of each device's ops that respect F before B or I before W of each pair, and simulates every
-// combination of them; those that deadlock across devices are skipped.
+// combination of them; those that deadlock across devices or exceed a memory limit are skipped.
 typedef struct search {
     ps_arena *scratch;
     const ps_pipeline *pipeline;
@@ -26,6 +26,9 @@ static void simulate_order(search *s)
         assert_string_equal(status.rule, "deadlock");
         return;
     }
+    ps_status misfit = {0};
+    if (ps_timeline_fits(s->pipeline, &timeline, &misfit) != PS_OK)
+        return;
     s->orders++;
     s->least_makespan = timeline.makespan_ns < s->least_makespan ? timeline.makespan_ns : s->least_makespan;
     s->least_span = timeline.span_ns < s->least_span ? timeline.span_ns : s->least_span;
@@ -121,6 +124,61 @@ static void no_order_at_all_beats_the_bound(void **state)
     assert_true(3 * tight > pipelines);
 }
 
+static void limit_memory(ps_rng *rng, ps_pipeline *pipeline)
+{
+    for (int32_t d = 0; d < pipeline->num_devices; d++) {
+        int64_t limit = pipeline->device[d].static_memory + ps_rng_range(rng, 0, 4);
+        for (int32_t s = 0; s < pipeline->num_stages; s++) {
+            const ps_stage *stage = &pipeline->stage[s];
+            if (stage->device == d)
+                limit += stage->held_after_forward + stage->transient + ps_rng_range(rng, 0, 9);
+        }
+        pipeline->device[d].memory_limit = limit;
+    }
+}
+
+// The bound of the same pipeline without limits is never above; a good part of the pipelines must need the limits.
+static void no_order_within_the_memory_limits_beats_the_bound(void **state)
+{
+    ps_rng rng = {11};
+    ps_arena *scratch = ps_arena_new(0);
+    int64_t tight = 0;
+    int64_t raised = 0;
+    int64_t pipelines = 0;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const tiny *c = &CASES[i];
+        for (int32_t round = 0; round < 2 * c->rounds; round++) {
+            ps_pipeline *pipeline = random_stages(*state, &rng, c->devices, c->stages, c->microbatches);
+            for (int32_t s = 0; s < c->stages; s++)
+                pipeline->stage[s].device = c->device_of[s];
+            for (int32_t s = 0; round % 2 == 0 && s < c->stages; s++)
+                pipeline->stage[s].held_after_forward += 4;
+            ps_pipeline_assign_lanes(*state, pipeline);
+            ps_schedule_bound free_bound;
+            ps_schedule_bound_compute(pipeline, c->fused, &free_bound);
+            limit_memory(&rng, pipeline);
+            search found;
+            ps_schedule_bound bound;
+            search_all(*state, scratch, pipeline, c->fused, &found);
+            if (found.orders == 0)
+                continue;
+            ps_schedule_bound_compute(pipeline, c->fused, &bound);
+            assert_true(bound.makespan_ns <= found.least_makespan);
+            assert_true(bound.span_ns <= found.least_span);
+            assert_true(bound.makespan_ns >= free_bound.makespan_ns);
+            tight += bound.makespan_ns == found.least_makespan;
+            raised += bound.makespan_ns > free_bound.makespan_ns;
+            pipelines++;
+        }
+    }
+    ps_arena_free(scratch);
+    assert_true(pipelines > 200);
+    assert_true(3 * tight > pipelines);
+    assert_true(8 * raised > pipelines);
+    print_message("%d pipelines: bound reached on %d, raised by memory on %d\n", (int)pipelines, (int)tight,
+                  (int)raised);
+}
+
 // On two equal stages the families are compared with the best of all orders: 1F1B is one of the best fused orders.
 static void one_f_one_b_is_among_the_best_of_all_orders_of_equal_stages(void **state)
 {
@@ -138,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(no_order_at_all_beats_the_bound),
+        test_in_arena(no_order_within_the_memory_limits_beats_the_bound),
         test_in_arena(one_f_one_b_is_among_the_best_of_all_orders_of_equal_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,15 +239,19 @@ static void plan_offers_every_job_option(void **state)
     }
 }
 
-static void simulate_offers_every_schedule_family(void **state)
+static void simulate_offers_every_schedule_family_and_the_searches(void **state)
 {
     (void)state;
     const ps_option *row = find_row(&ps_command_simulate, "schedule");
     assert_non_null(row);
     int32_t count = 0;
-    for (; row->choices[count]; count++)
+    for (; count < PS_SCHEDULE_KINDS; count++) {
+        assert_non_null(row->choices[count]);
         assert_non_null(ps_schedule_family_named(row->choices[count]));
-    assert_int_equal(count, PS_SCHEDULE_KINDS);
+    }
+    assert_string_equal(row->choices[count], "zb"); // searched for
+    assert_string_equal(row->choices[count + 1], "auto");
+    assert_null(row->choices[count + 2]);
 }
 
 int main(void)
@@ -264,7 +268,7 @@ int main(void)
         test_in_arena(defaults_of_every_table_parse),
         test_in_arena(job_defaults_in_help_are_those_of_the_job),
         test_in_arena(plan_offers_every_job_option),
-        test_in_arena(simulate_offers_every_schedule_family),
+        test_in_arena(simulate_offers_every_schedule_family_and_the_searches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// order_search.h: the best order of ops that can be found for any pipeline, with a bound on how good any could be.
+//
+// Stages may be uneven and placed anyhow; memory limits hold per device. Seeds are the named families and a list
+// scheduler under many policies; a counted local search then moves ops inside the devices' orders. Every number is an
+// integer, so one input has one result; `effort` buys more steps, nothing else.
+#ifndef PIPESCHED_ORDER_SEARCH_H
+#define PIPESCHED_ORDER_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipesched/arena.h"
+#include "pipesched/control.h"
+#include "pipesched/pipeline.h"
+#include "pipesched/schedule.h"
+#include "pipesched/status.h"
+#include "pipesched/timeline.h"
+
+typedef enum ps_order_objective {
+    PS_ORDER_MAKESPAN, // first start anywhere to last end anywhere: what an optimizer barrier sees
+    PS_ORDER_SPAN      // the longest own first start to own last end
+} ps_order_objective;
+
+typedef enum ps_order_backward {
+    PS_ORDER_SPLIT, // I and W
+    PS_ORDER_FUSED, // B
+    PS_ORDER_EITHER // whichever comes out better; split when equal
+} ps_order_backward;
+
+typedef struct ps_order_options {
+    ps_order_objective objective;
+    ps_order_backward backward;
+    int32_t effort;            // 1 is the default; the work grows in proportion
+    const ps_control *control; // NULL: never stopped
+} ps_order_options;
+
+typedef struct ps_order_result {
+    ps_schedule schedule;
+    ps_timeline timeline;
+    bool fused;
+    int64_t value_ns; // makespan or span
+    int64_t bound_ns; // no order of either kind allowed is below it
+    const char *bound_by;
+    bool proved;                     // the two are equal
+    const ps_schedule_family *named; // best named family that is legal and fits, NULL: none
+    int64_t named_ns;                // its value
+    int64_t seed_ns;                 // value before the local search
+    bool limit_hit;                  // control ended it early
+    int64_t visits;                  // ops timed or placed
+} ps_order_result;
+
+// The pipeline must have passed ps_pipeline_validate(). PS_INFEASIBLE with rule "memory" when a device's limit is below
+// what one micro-batch by itself needs, with the least limit that works.
+ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
+                        ps_order_result *out, ps_status *status);
+
+#endif
