@@ -21,6 +21,8 @@ void ps_check_layout(ps_check *check);
 void ps_check_hops(ps_check *check);
 void ps_check_ranks(ps_check *check);
 
+// Where a schedule puts its stages: round the devices again and again, or there and back (V).
+bool ps_check_is_v(ps_schedule_kind kind);
 // Backwards of a schedule are all whole (B) or all split (I and W).
 bool ps_check_is_split(ps_schedule_kind kind);
 // Operations of one micro-batch on one stage.

@@ -16,7 +16,9 @@
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", NULL};
+static const char *const schedules[] = {"gpipe",      "1f1b",           "interleaved", "zb-h1",  "zb-h2",
+                                        "looped-bfs", "interleaved-zb", "zb-v",        "v-half", "v-min",
+                                        "dualpipev",  "h-1f1b",         NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -32,9 +34,14 @@ typedef struct simulate_options {
 static const ps_option bare_rows[] = {
     PS_OPTION_CHOICE_AT(simulate_options, bare.schedule, "schedule", schedules, NULL, "order of the ops; required"),
     PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
-    PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1", "virtual stages a rank"),
+    PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1",
+                     "virtual stages a rank; 2 where a schedule takes no other number"),
     PS_OPTION_INT_AT(simulate_options, bare.num_microbatches, "num-microbatches", 1, PS_MAX_MICROBATCHES, NULL,
                      "micro-batches; required"),
+    PS_OPTION_INT_AT(simulate_options, bare.group_size, "group-size", 1, PS_MAX_MICROBATCHES, NULL,
+                     "micro-batches that interleaved sends through a stage together; pp if not given"),
+    AT(STRING, launch_counts, "launch-counts", "LIST",
+       "forwards of each rank before its first backward, for h-1f1b: one, or one a rank"),
     AT(TIMES, forward, "forward", "TIMES", "of a micro-batch's F on a virtual stage; required"),
     AT(TIMES, backward_input, "backward-input", "TIMES", "of I, the gradient of the input"),
     AT(TIMES, backward_weight, "backward-weight", "TIMES",
@@ -151,16 +158,21 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
 
     const ps_schedule_family *family = ps_schedule_family_named(schedules[options->bare.schedule]);
+    ps_bare_options bare = options->bare;
+    if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
+        bare.vp = 2;
     ps_pipeline pipeline;
+    ps_schedule_shape shape;
     ps_schedule schedule;
-    PS_TRY(ps_bare_pipeline(run->arena, &options->bare, family, &pipeline, status));
-    PS_TRY(ps_schedule_generate(run->arena, family->kind, &pipeline, &schedule, status));
+    PS_TRY(ps_bare_shape(run->arena, &bare, family, &shape, status));
+    PS_TRY(ps_bare_pipeline(run->arena, &bare, family, &pipeline, status));
+    PS_TRY(ps_schedule_generate_shaped(run->arena, family->kind, &pipeline, shape, &schedule, status));
     ps_simulation simulation = {
         .name = family->name,
-        .virtual_stages = (int32_t)options->bare.vp,
+        .virtual_stages = (int32_t)bare.vp,
         .pipeline = &pipeline,
         .schedule = &schedule,
-        .in_bytes = options->bare.activation.with_unit || options->bare.memory_limit.with_unit,
+        .in_bytes = bare.activation.with_unit || bare.memory_limit.with_unit,
     };
     return replay(run, &simulation, status);
 }

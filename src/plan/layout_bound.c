@@ -137,7 +137,10 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp),
                                      ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
     load = ps_multiply_saturating(load, layout->num_microbatches);
-    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * (stages - 1) * hop;
+    int64_t hops = 0; // a V's turn is none
+    for (int32_t stage = 0; stage + 1 < stages; stage++)
+        hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
+    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * hops * hop;
 
     candidate->limited_by = load >= single ? "work of the busiest GPU" : "one micro-batch through all stages";
     candidate->bound_ns = ps_add_saturating(load >= single ? load : single, even_iteration_cost(context, candidate));
@@ -216,7 +219,7 @@ static int64_t least_over_cuts(ps_arena *arena, const bound_terms *terms, int64_
 static const int32_t *depths_of(ps_arena *arena, const ps_candidate *candidate)
 {
     const ps_layout *layout = &candidate->layout;
-    ps_schedule_shape shape = {layout->pp, layout->pp, layout->num_microbatches};
+    ps_schedule_shape shape = ps_layout_shape(layout);
     ps_depth_list list = {0};
     ps_status status = {0};
     if (ps_schedule_depths(arena, layout->schedule, shape, &list, &status))

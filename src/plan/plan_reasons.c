@@ -10,7 +10,7 @@
 #include "plan/planner.h"
 
 // Layouts cut without a memory limit to find the nearest miss: those with the least bound on memory.
-enum { NEAREST_TRIED = 32, MOST_NODE_FACTOR = 64 };
+enum { NEAREST_TRIED = 96, MOST_NODE_FACTOR = 64 };
 
 static const char *nodes_hint(ps_arena *arena, const ps_plan_context *context, double need)
 {
