@@ -21,7 +21,7 @@ if(PIPESCHED_FUZZ)
   target_compile_options(ps_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 if(PIPESCHED_COVERAGE)
-  target_compile_options(ps_flags INTERFACE --coverage)
+  target_compile_options(ps_flags INTERFACE --coverage -fprofile-update=atomic) # threads count too
   target_link_options(ps_flags INTERFACE --coverage)
 endif()
 # Under the address sanitizer every allocation of an arena is a malloc of its own, so that overruns are seen.

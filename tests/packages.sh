@@ -37,5 +37,5 @@ need_packages() {
 }
 
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libcjson-dev libglpk-dev libhwloc-dev libexpat1-dev libpopt-dev libmd-dev"
-TEST_PACKAGES="libcmocka-dev clang clang-format libclang-rt-dev python3-minimal python3-jsonschema shellcheck mandoc dpkg-dev git"
+TEST_PACKAGES="libcmocka-dev clang clang-format libclang-rt-dev python3-minimal python3-jsonschema shellcheck mandoc dpkg-dev file locales git"
 LONG_PACKAGES="clang-tidy cppcheck gcovr debootstrap"

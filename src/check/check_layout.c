@@ -37,16 +37,32 @@ static void check_job(ps_check *check)
     ps_check_equal(check, "global-batch", PS_AT("/inputs/job/global_batch_size"), job->global_batch_size, replicas);
 }
 
+// Another layout for the same job on the same GPUs.
+static void check_alternative(ps_check *check, int32_t index, const ps_layout *layout)
+{
+    const ps_plan_inputs *inputs = &check->plan->inputs;
+    int64_t sequences = product4(layout->dp, layout->micro_batch_size, layout->num_microbatches, 1);
+    int64_t ranks = product4(layout->dp, layout->tp, layout->pp, layout->cp);
+    int64_t gpus = ps_multiply_saturating(inputs->cluster_nodes, inputs->gpus_per_node);
+    if (sequences != inputs->job.global_batch_size || ranks > gpus || layout->zero != inputs->job.zero)
+        ps_check_find(check, "alternative-layout", PS_AT_1("/search/alternatives/#/layout", index),
+                      "%" PRId64 " sequences on %" PRId64 " ranks with ZeRO %d, the job has %" PRId64 " on %" PRId64
+                      " GPUs with ZeRO %d",
+                      sequences, ranks, (int)layout->zero, inputs->job.global_batch_size, gpus, (int)inputs->job.zero);
+}
+
 static void check_search(ps_check *check)
 {
     const ps_plan_search *search = &check->plan->search;
     int64_t infeasible = 0;
     for (int32_t index = 0; index < search->num_infeasible; index++)
         infeasible = ps_add_saturating(infeasible, search->infeasible[index].count);
-    if (search->evaluated > search->candidates || search->pruned > search->candidates)
+    int64_t account = ps_add_saturating(ps_add_saturating(search->evaluated, search->pruned), infeasible);
+    if (search->candidates != account)
         ps_check_find(check, "search-count", PS_AT("/search/candidates"),
-                      "%" PRId64 " candidates cannot give %" PRId64 " evaluated and %" PRId64 " pruned",
-                      search->candidates, search->evaluated, search->pruned);
+                      "%" PRId64 " candidates cannot give %" PRId64 " evaluated, %" PRId64 " pruned and %" PRId64
+                      " ruled out",
+                      search->candidates, search->evaluated, search->pruned, infeasible);
     int64_t best = check->plan->prediction.iteration_ns;
     int64_t before = best;
     for (int32_t index = 0; index < search->num_alternatives; index++) {
@@ -58,6 +74,7 @@ static void check_search(ps_check *check)
         double loses = best > 0 ? (double)other->iteration_ns / (double)best - 1 : 0;
         ps_check_equal_rate(check, "alternative-loss", PS_AT_1("/search/alternatives/#/loses", index), other->loses,
                             loses);
+        check_alternative(check, index, &other->layout);
     }
 }
 

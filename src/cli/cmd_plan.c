@@ -90,6 +90,7 @@ static ps_code check_options(const ps_run *run, ps_status *status)
 {
     const plan_options *options = run->parsed.values;
     PS_TRY(ps_run_exclude(run, "draw", "json", status));
+    PS_TRY(ps_run_stdin_once(run, options->job, status));
     if (options->timeline && !run->common->json && !run->common->output) {
         ps_fail(status, PS_USAGE, "missing-option", "--timeline is for the JSON, which is not asked for");
         return ps_fail_hint(status, "add --json or -o FILE, or use --draw");

@@ -262,6 +262,7 @@ static ps_code run_show(ps_run *run, ps_status *status)
         ps_fail(status, PS_USAGE, "missing-operand", "show needs a FILE or a NAME");
         return ps_fail_hint(status, "pipesched show --list has the names");
     }
+    PS_TRY(ps_run_stdin_once(run, options->cluster, status));
     const char *name = run->parsed.operand[0];
     bool is_path = strcmp(name, "-") == 0 || strchr(name, '/') || ps_file_exists(name);
     return is_path ? show_file(run, name, status) : show_name(run, name, status);

@@ -3,6 +3,8 @@
 // command.c: rules across options, and messages beside the result, that several commands share.
 #include "cli/command.h"
 
+#include <string.h>
+
 ps_code ps_run_require(const ps_run *run, const char *name, ps_status *status)
 {
     if (ps_option_given(&run->parsed, name))
@@ -15,6 +17,17 @@ ps_code ps_run_exclude(const ps_run *run, const char *name, const char *other, p
     if (!ps_option_given(&run->parsed, name) || !ps_option_given(&run->parsed, other))
         return PS_OK;
     return ps_fail(status, PS_USAGE, "conflicting-options", "--%s and --%s do not go together", name, other);
+}
+
+ps_code ps_run_stdin_once(const ps_run *run, const char *value, ps_status *status)
+{
+    int32_t count = value && strcmp(value, "-") == 0;
+    for (int32_t index = 0; index < run->parsed.num_operands; index++)
+        count += strcmp(run->parsed.operand[index], "-") == 0;
+    if (count <= 1)
+        return PS_OK;
+    ps_fail(status, PS_USAGE, "stdin-twice", "standard input can be read only once, and - stands for it twice");
+    return ps_fail_hint(status, "name a file for one of them");
 }
 
 static void print_beside(const ps_run *run, const char *level, const char *text)

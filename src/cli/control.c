@@ -17,6 +17,26 @@ static void catch_signal(int number)
     caught_signal = number;
 }
 
+// SA_RESETHAND: a second signal acts at once, should the work not look in time. What the caller ignores stays ignored.
+static void catch_one(int number)
+{
+    struct sigaction action;
+    if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+        return;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = catch_signal;
+    action.sa_flags = (int)SA_RESETHAND;
+    sigaction(number, &action, NULL);
+}
+
+void ps_cli_catch_signals(void)
+{
+    if (caught_signal != 0) // the next one acts at once
+        return;
+    catch_one(SIGINT);
+    catch_one(SIGTERM);
+}
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -54,14 +74,7 @@ static void show_progress(void *context, const char *what, int64_t done, int64_t
 
 void ps_cli_control_start(ps_cli_control *control, int64_t time_limit_ns, bool shows_progress)
 {
-    // SA_RESETHAND: a second interrupt acts at once, should the work not look in time.
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = catch_signal;
-    action.sa_flags = (int)SA_RESETHAND;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-
+    ps_cli_catch_signals();
     *control = (ps_cli_control){
         .control = {.should_stop = should_stop, .progress = shows_progress ? show_progress : NULL, .context = control},
         .is_limited = time_limit_ns >= 0,

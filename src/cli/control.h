@@ -17,8 +17,12 @@ typedef struct ps_cli_control {
     int64_t next_progress_ns;
 } ps_cli_control;
 
-// From now on SIGINT and SIGTERM make should_stop() answer PS_STOPPED; a second one ends the process. `time_limit_ns`
-// below 0: none. The struct must stay where it is.
+// From now on the first SIGINT or SIGTERM is only noted, so that the caller can clean up; a second one ends the
+// process.
+void ps_cli_catch_signals(void);
+
+// The same, and should_stop() answers PS_STOPPED once one came. `time_limit_ns` below 0: none. The struct must stay
+// where it is.
 void ps_cli_control_start(ps_cli_control *control, int64_t time_limit_ns, bool shows_progress);
 
 // The time limit, if any, has passed.

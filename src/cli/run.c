@@ -52,11 +52,19 @@ typedef struct session {
     ps_run run;
 } session;
 
+static ps_code fail_interrupted(ps_status *status)
+{
+    return ps_fail(status, PS_STOPPED, "interrupted", "interrupted: nothing is written");
+}
+
 static ps_code write_file(const ps_run *run, const buffer *full, ps_status *status)
 {
     ps_output *output;
+    ps_cli_catch_signals(); // one that ended the process here would leave the temporary file behind
     PS_TRY(ps_output_open(run->arena, run->common->output, &output, status));
-    fwrite(full->data, 1, full->size, ps_output_file(output)); // commit looks at the stream's error
+    PS_TRY(ps_output_write(output, full->data, full->size, status));
+    if (ps_cli_interrupted())
+        return fail_interrupted(status);
     return ps_output_commit(output, status);
 }
 
@@ -75,7 +83,7 @@ static ps_code run_command(ps_run *run, ps_status *status)
     ps_cli_control_end(&run->control);
     PS_TRY(code);
     if (ps_cli_interrupted())
-        return ps_fail(status, PS_STOPPED, "interrupted", "interrupted: nothing is written");
+        return fail_interrupted(status);
     PS_TRY(finish_buffer(out, status));
     PS_TRY(finish_buffer(file, status));
 

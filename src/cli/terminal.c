@@ -23,6 +23,7 @@ void ps_terminal_prepare(void)
         if (fcntl(number, F_GETFD) == -1 && errno == EBADF)
             (void)!open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static int32_t terminal_width(void)

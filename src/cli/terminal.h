@@ -11,7 +11,7 @@
 #include "report/style.h"
 
 // Before anything is opened: standard streams that the caller closed become ones that fail, so that no file of ours
-// takes their number, and a reader that went away is an error of write() instead of a signal.
+// takes their number, and a reader that went away or a file at its size limit is an error of write(), not a signal.
 void ps_terminal_prepare(void);
 
 // Of standard output; plain when `to_file`.

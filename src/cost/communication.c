@@ -182,6 +182,22 @@ static bool pairs_cross(int64_t first, int64_t distance, int64_t count, int64_t 
     return distance >= size || first % size + count > size - distance;
 }
 
+double ps_tied_all_reduce_seconds(const ps_group *group, const ps_layout *layout, double bytes)
+{
+    int64_t block = (int64_t)layout->tp * layout->cp * layout->dp; // consecutive ranks of one pipeline rank
+    int64_t distance = (layout->pp - 1) * block;
+    if (distance == 0 || bytes <= 0)
+        return 0;
+    bool cross = pairs_cross(0, distance, block, ps_group_domain_gpus(group));
+    spread s = {
+        .local = cross ? 1 : 2,
+        .domains = cross ? 2 : 1,
+        .intra_bytes_per_s = reached_bytes_per_s(&group->intra),
+        .inter_bytes_per_s = reached_bytes_per_s(&group->inter) / oversubscription_of_span(group, distance + block),
+    };
+    return cross ? across(group, s, 2, bytes) : local_all_reduce(s, bytes);
+}
+
 ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layout, int32_t pp_rank_a, int32_t pp_rank_b)
 {
     int64_t block = (int64_t)layout->tp * layout->cp * layout->dp; // consecutive ranks of one pipeline rank

@@ -36,7 +36,6 @@ ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, co
 {
     ps_rank_view view = ps_rank_view_of(group, job, layout);
     int64_t ranks = (int64_t)layout->dp * layout->cp;
-    int64_t replica_stride = ranks * layout->tp;
     double parameters = (double)sum->parameters + (double)sum->copy_parameters;
     double gradient_bytes = parameters * (double)job->gradient_bytes;
     double buckets = job->overlap_grad_sync ? bucket_count(parameters) : 1;
@@ -57,7 +56,7 @@ ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, co
 
     // First and last pipeline rank add up the gradients of a weight they share, after both are done.
     double tied_bytes = (double)sum->copy_parameters * (double)job->gradient_bytes;
-    double tied = layout->pp > 1 ? ps_all_reduce_seconds(group, 2, replica_stride * (layout->pp - 1), tied_bytes) : 0;
+    double tied = ps_tied_all_reduce_seconds(group, layout, tied_bytes);
     double exposed = job->overlap_grad_sync ? exposed_seconds(sync, window, buckets) : sync;
 
     return (ps_iteration_cost){

@@ -28,6 +28,8 @@ void ps_sha256(const void *data, int64_t size, char hexadecimal[65]);
 typedef struct ps_output ps_output;
 ps_code ps_output_open(ps_arena *arena, const char *path, ps_output **out, ps_status *status);
 FILE *ps_output_file(ps_output *output);
+// All of `data`. PS_IO (rule file-write) with the system's words otherwise.
+ps_code ps_output_write(ps_output *output, const char *data, size_t size, ps_status *status);
 // Flush, sync, check, rename. PS_IO (rule file-write) otherwise; nothing is left behind.
 ps_code ps_output_commit(ps_output *output, ps_status *status);
 

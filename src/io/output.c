@@ -56,7 +56,10 @@ static int64_t directory_size(const char *path)
 // Follow links of the last component; what the others hide does not matter, as the rename follows them itself.
 static ps_code resolve_links(ps_arena *arena, ps_output *output, ps_status *status)
 {
+    struct stat device;
     output->target = output->shown;
+    if (stat(output->target, &device) == 0 && !S_ISREG(device.st_mode))
+        return PS_OK; // opened as it is: where /dev/stdout leads on a pipe has no name
     for (int32_t link = 0; link < MOST_LINKS; link++) {
         struct stat about;
         if (lstat(output->target, &about) != 0 || !S_ISLNK(about.st_mode))
@@ -141,6 +144,12 @@ ps_code ps_output_open(ps_arena *arena, const char *path, ps_output **out, ps_st
 FILE *ps_output_file(ps_output *output)
 {
     return output->file;
+}
+
+ps_code ps_output_write(ps_output *output, const char *data, size_t size, ps_status *status)
+{
+    errno = 0;
+    return fwrite(data, 1, size, output->file) == size ? PS_OK : fail_write(output->shown, errno, status);
 }
 
 ps_code ps_stream_flush(FILE *file, ps_status *status)

@@ -129,6 +129,14 @@ static void add_candidate(candidate_walk *walk)
         reject(walk, &status);
         return;
     }
+    if (layout->recompute != PS_RECOMPUTE_NONE && table->prefix[table->num_layers].recompute_ns == 0) {
+        ps_fail(
+            &status, PS_ILLEGAL, "recompute-nothing",
+            "recompute full would recompute nothing: no layer gives what it holds and a smaller output_bytes before it");
+        ps_fail_hint(&status, "--recompute none");
+        reject(walk, &status);
+        return;
+    }
     ps_candidate *candidate = ps_vec_push(walk->arena, &walk->list->candidate);
     candidate->layout = *layout;
     candidate->table = table;

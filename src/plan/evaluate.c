@@ -154,12 +154,26 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
     return arrays;
 }
 
+// A pin to a stage that this layout does not have says nothing against layouts with more stages.
+static ps_code check_pins(const ps_model *model, int32_t stages, ps_status *status)
+{
+    for (int32_t layer = 0; model->pinned_stage && layer < model->num_layers; layer++) {
+        if (model->pinned_stage[layer] < stages)
+            continue;
+        ps_fail(status, PS_INFEASIBLE, "pins", "layer %s is pinned to stage %d, the last of this layout is %d",
+                model->layer[layer].name, (int)model->pinned_stage[layer], (int)stages - 1);
+        return ps_fail_hint(status, "--pp %d or more", (int)model->pinned_stage[layer] + 1);
+    }
+    return PS_OK;
+}
+
 // Cuts of a candidate. With virtual stages the limit holds for a device, not for a stage: they are first cut without
 // it, and with an even share of it when nothing fits.
 static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate, int64_t stage_limit,
                    ps_partition_result *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
+    PS_TRY(check_pins(context->model, layout->pp * layout->vp, status));
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
     ps_schedule_shape shape = ps_layout_shape(layout);
@@ -247,7 +261,8 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
     ps_code code = try_cuts(scratch, context, candidate, layout->vp == 1 ? limit : INT64_MAX, out, status);
     if (code == PS_OK && !out->feasible && layout->vp > 1)
         code = try_cuts(scratch, context, candidate, limit / layout->vp, out, status);
-    if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
+    // PS_BAD_INPUT: a pipeline beyond limits.h, which says nothing against other layouts.
+    if (code == PS_INFEASIBLE || code == PS_ILLEGAL || code == PS_BAD_INPUT) {
         out->refusal = *status;
         out->proven_infeasible = layout->vp == 1 && code == PS_INFEASIBLE && strcmp(status->rule, "no-cut-yet") != 0;
         *status = (ps_status){0};

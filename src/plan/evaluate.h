@@ -20,6 +20,7 @@ typedef struct ps_device_memory {
 } ps_device_memory;
 
 typedef struct ps_evaluation {
+    bool skipped; // not looked at: the time limit was hit
     bool feasible;
     bool proven_infeasible;   // no cut fits; otherwise none was found
     ps_status refusal;        // why not, when not

@@ -22,6 +22,7 @@
 
 #include "base/number.h"
 #include "pipesched/limits.h"
+#include "plan/memory_bound.h"
 #include "plan/pipeline_build.h"
 
 // The bound over cuts takes about layers^2 / stages steps and stage; beyond this the closed form has to do.
@@ -51,20 +52,50 @@ static int64_t path_of(const ps_layer_cost *cost, bool fused)
     return cost->recompute_ns + cost->backward_input_ns + (fused ? cost->backward_weight_ns : 0);
 }
 
-// Optimizer and parameter gather on a rank with an even share of the parameters: the fullest rank has no less.
-static int64_t even_iteration_cost(const ps_plan_context *context, const ps_candidate *candidate)
+// What an iteration takes at least beside the pipeline, on a rank with an even share of the parameters: the fullest
+// rank has no less, since these costs grow at least in proportion.
+typedef struct even_share {
+    int64_t once_ns;   // optimizer and what of the parameter gather no forward hides
+    int64_t synced_ns; // from the start to the end of the gradient reduction; at least what pipeline and sync take
+} even_share;
+
+static ps_layer_cost share_of(const ps_candidate *candidate)
 {
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
     int32_t pp = candidate->layout.pp;
-    ps_layer_cost share = {
+    return (ps_layer_cost){
         .parameters = total->parameters / pp,
         .parameter_bytes = total->parameter_bytes / pp,
         .gradient_bytes = total->gradient_bytes / pp,
         .optimizer_bytes = total->optimizer_bytes / pp,
     };
-    ps_iteration_cost cost =
-        ps_cost_iteration(context->group, context->job, &candidate->layout, &share, PS_MAX_TIME_NS);
-    return cost.optimizer_ns + cost.param_gather_exposed_ns;
+}
+
+// A reduction hides under at most one backward of the rank's layers, a gather under half of one (ZeRO-2 reduces once a
+// micro-batch). So on the average rank, and therefore on some rank, work + reduction - backwards is a lower bound. On a
+// single rank the exposed parts are known exactly.
+static even_share share_of_iteration(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
+    ps_layer_cost share = share_of(candidate);
+    int64_t work = ps_layer_work_ns(total) / layout->pp * layout->num_microbatches;
+    int64_t backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, layout->pp);
+
+    if (layout->pp == 1) {
+        ps_iteration_cost exact = ps_cost_iteration(context->group, context->job, layout, &share, backward);
+        return (even_share){.once_ns = exact.optimizer_ns + exact.param_gather_exposed_ns,
+                            .synced_ns = work + exact.grad_sync_exposed_ns};
+    }
+    ps_iteration_cost bare = ps_cost_iteration(context->group, context->job, layout, &share, 0);
+    ps_iteration_cost hidden = ps_cost_iteration(context->group, context->job, layout, &share, PS_MAX_TIME_NS);
+    int64_t gather = bare.param_gather_exposed_ns - backward / 2;
+    int64_t backwards = layout->zero == 2 ? backward * layout->num_microbatches : backward;
+    return (even_share){
+        .once_ns =
+            hidden.optimizer_ns + (gather > hidden.param_gather_exposed_ns ? gather : hidden.param_gather_exposed_ns),
+        .synced_ns = work - backwards + bare.grad_sync_ns,
+    };
 }
 
 // Least time for one hop: a transfer's occupancy depends on the cut, so the smallest output counts.
@@ -142,8 +173,14 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
         hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
     int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * hops * hop;
 
+    even_share share = share_of_iteration(context, candidate);
+    int64_t longest = load >= single ? load : single;
     candidate->limited_by = load >= single ? "work of the busiest GPU" : "one micro-batch through all stages";
-    candidate->bound_ns = ps_add_saturating(load >= single ? load : single, even_iteration_cost(context, candidate));
+    if (share.synced_ns > longest) {
+        longest = share.synced_ns;
+        candidate->limited_by = "work and gradient synchronisation";
+    }
+    candidate->bound_ns = ps_add_saturating(longest, share.once_ns);
 }
 
 int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate)
@@ -234,22 +271,21 @@ static const int32_t *depths_of(ps_arena *arena, const ps_candidate *candidate)
     return depth;
 }
 
-int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
-                             int64_t value_ns, const char **limited_by)
+static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                          int64_t value_ns)
 {
     const ps_layout *layout = &candidate->layout;
     const ps_cost_table *table = candidate->table;
     int32_t n = table->num_layers;
-    *limited_by = candidate->limited_by;
     bool affordable = (int64_t)n * n / layout->pp <= MOST_CUT_STEPS;
-    const int32_t *depth = layout->vp == 1 && affordable ? depths_of(arena, candidate) : NULL;
+    const int32_t *depth = layout->vp == 1 && affordable ? depths_of(scratch, candidate) : NULL;
     if (!depth)
-        return candidate->bound_ns;
+        return 0;
 
     bool fused = is_fused(candidate);
-    int64_t *forward = ps_new(arena, int64_t, n + 1);
-    int64_t *backward = ps_new(arena, int64_t, n + 1);
-    int64_t *all = ps_new(arena, int64_t, n + 1);
+    int64_t *forward = ps_new(scratch, int64_t, n + 1);
+    int64_t *backward = ps_new(scratch, int64_t, n + 1);
+    int64_t *all = ps_new(scratch, int64_t, n + 1);
     for (int32_t layer = 0; layer < n; layer++) {
         forward[layer + 1] = forward[layer] + table->layer[layer].forward_ns;
         backward[layer + 1] = backward[layer] + path_of(&table->layer[layer], fused);
@@ -268,13 +304,38 @@ int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, co
         .depth = depth,
         .span = !context->job->optimizer_barrier,
     };
-    int64_t once = even_iteration_cost(context, candidate);
-    int64_t pipeline = least_over_cuts(arena, &terms, value_ns - once);
-    int64_t bound = pipeline == INT64_MAX ? value_ns : pipeline + once;
-    if (bound > value_ns)
-        bound = value_ns;
-    if (bound <= candidate->bound_ns)
-        return candidate->bound_ns;
-    *limited_by = "start-up, work and drain of one stage";
-    return bound;
+    int64_t once = share_of_iteration(context, candidate).once_ns;
+    int64_t pipeline = least_over_cuts(scratch, &terms, value_ns - once);
+    return pipeline == INT64_MAX ? value_ns : pipeline + once;
+}
+
+// Work of the busiest device, as memory allows it to be spread.
+static int64_t work_bound(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                          int64_t value_ns)
+{
+    const ps_layout *layout = &candidate->layout;
+    int64_t once = share_of_iteration(context, candidate).once_ns;
+    int64_t overhead = context->job->op_overhead_ns * (is_fused(candidate) ? 2 : 3) * layout->vp;
+    int64_t even = any_placement_load(scratch, candidate->table, layout->pp);
+    int64_t most = (value_ns - once) / layout->num_microbatches - overhead;
+    int64_t work = ps_memory_bound_work(scratch, context, candidate, even, most);
+    return (work + overhead) * layout->num_microbatches + once;
+}
+
+int64_t ps_layout_bound_sharp(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                              int64_t value_ns, const char **limited_by)
+{
+    int64_t cuts = cuts_bound(scratch, context, candidate, value_ns);
+    int64_t work = work_bound(scratch, context, candidate, value_ns);
+    int64_t bound = candidate->bound_ns;
+    *limited_by = candidate->limited_by;
+    if (work > bound) {
+        bound = work;
+        *limited_by = "work of the busiest GPU, spread as memory allows";
+    }
+    if (cuts > bound) {
+        bound = cuts;
+        *limited_by = "start-up, work and drain of one stage";
+    }
+    return bound < value_ns ? bound : value_ns;
 }

@@ -17,11 +17,11 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
 // Least bytes that the fullest device of this layout needs, whatever the cut.
 int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate);
 
-// The least, over every cut into pp stages, of a bound that knows where each stage begins (layout_bound.c), by dynamic
-// programming; only for vp 1, and for chains of some thousand layers at most (otherwise the closed form stands).
-// `value_ns` is an iteration already reached: cuts above it are not looked at. Returns a bound that is at least
-// candidate->bound_ns, in O(pp * layers * layers in a stage).
-int64_t ps_layout_bound_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
-                             int64_t value_ns, const char **limited_by);
+// A sharper bound than the quick one, at least as large, for one layout: over every cut that fits, work that memory
+// keeps from being spread evenly (memory_bound.h); and for vp 1 and chains of some thousand layers at most, the least
+// over every cut of what each stage needs to start up, work and drain, by dynamic programming in O(pp * layers * layers
+// in a stage). `value_ns` is an iteration already reached: the bound is at most that.
+int64_t ps_layout_bound_sharp(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
+                              int64_t value_ns, const char **limited_by);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "plan/layout_bound.h"
 
-enum { HINT_MAX_CELLS = 1 << 17 };
+enum { QUICK_CELLS = 1 << 17, BATCHES_FOR_ALTERNATIVES = 8 };
 
 typedef struct ranked_candidate {
     ps_candidate *candidate;
@@ -19,6 +19,11 @@ typedef struct ranked_candidate {
     int64_t index;   // in order of enumeration: ties are visited in this order
     bool impossible; // evaluated, and proven to have no cut that fits
 } ranked_candidate;
+
+bool ps_layout_is_quick(const ps_layout *layout)
+{
+    return (int64_t)layout->pp * layout->vp * layout->num_microbatches <= QUICK_CELLS;
+}
 
 typedef struct search_state {
     ps_arena *arena;
@@ -29,6 +34,7 @@ typedef struct search_state {
     ranked_candidate *order;
     int64_t count;
     int64_t next;              // first candidate not yet evaluated
+    int64_t skipped;           // before that one, but out of time
     ps_evaluation *evaluation; // [PS_SEARCH_BATCH]
 } search_state;
 
@@ -62,12 +68,6 @@ static void refuse_bound(search_state *state, const ranked_candidate *ranked)
     ps_candidates_reject(state->arena, &state->out->list, &status);
 }
 
-// A search for anything that fits gives a hint; it is not worth simulating schedules of many millions of ops.
-static bool is_quick_to_try(const ps_layout *layout)
-{
-    return (int64_t)layout->pp * layout->vp * layout->num_microbatches <= HINT_MAX_CELLS;
-}
-
 // Layouts whose states alone do not fit are ruled out before anything is cut.
 static void drop_too_large(search_state *state)
 {
@@ -76,7 +76,7 @@ static void drop_too_large(search_state *state)
         const ranked_candidate *ranked = &state->order[index];
         if (ranked->memory > state->context->capacity_bytes)
             refuse_bound(state, ranked);
-        else if (state->mode == PS_SEARCH_BEST || is_quick_to_try(&ranked->candidate->layout))
+        else if (state->mode == PS_SEARCH_BEST || ps_layout_is_quick(&ranked->candidate->layout))
             state->order[kept++] = *ranked;
     }
     state->count = kept;
@@ -86,8 +86,14 @@ static ps_code evaluate_one(void *context, int64_t index, ps_arena *scratch, ps_
 {
     search_state *state = context;
     const ps_control *control = state->control;
-    if (control && control->should_stop && control->should_stop(control->context) == PS_STOPPED)
+    ps_code stop = control && control->should_stop ? control->should_stop(control->context) : PS_OK;
+    if (stop == PS_STOPPED)
         return ps_fail(status, PS_STOPPED, "interrupted", "interrupted while layouts were evaluated");
+    // A batch of layouts with millions of ops would outlast the limit by far. Its first one runs, so that there is a
+    // best so far.
+    state->evaluation[index].skipped = stop == PS_TIME_LIMIT && index > 0;
+    if (state->evaluation[index].skipped)
+        return PS_OK;
     const ranked_candidate *ranked = &state->order[state->next + index];
     return ps_evaluate(scratch, state->context, ranked->candidate, &state->evaluation[index], status);
 }
@@ -123,6 +129,9 @@ static void take_batch(search_state *state, int64_t count)
     for (int64_t index = 0; index < count; index++) {
         const ps_candidate *candidate = state->order[state->next + index].candidate;
         const ps_evaluation *evaluation = &state->evaluation[index];
+        state->skipped += evaluation->skipped;
+        if (evaluation->skipped)
+            continue;
         if (evaluation->feasible)
             keep_found(state, candidate, evaluation);
         else
@@ -149,6 +158,16 @@ static int64_t next_batch(const search_state *state)
     return count;
 }
 
+// The plan shows what other layouts lose by: when the bounds left fewer than that, a few more batches are looked at.
+// None of them can beat the incumbent.
+static int64_t batch_of_alternatives(const search_state *state, int32_t batches)
+{
+    int64_t left = state->count - state->next;
+    if (state->mode != PS_SEARCH_BEST || state->out->num_found == PS_SEARCH_KEPT || batches >= BATCHES_FOR_ALTERNATIVES)
+        return 0;
+    return left < PS_SEARCH_BATCH ? left : PS_SEARCH_BATCH;
+}
+
 static void clear_batch(search_state *state, int64_t count)
 {
     for (int64_t index = 0; index < count; index++) {
@@ -170,12 +189,15 @@ static ps_code poll(const ps_control *control, search_state *state)
 
 static ps_code run_batches(search_state *state, const ps_control *control, ps_status *status)
 {
+    int32_t extra = 0; // batches that only look for alternatives
     for (;;) {
         ps_code stop = poll(control, state);
         if (stop == PS_STOPPED)
             return ps_fail(status, PS_STOPPED, "interrupted", "interrupted after %lld of %lld layouts",
                            (long long)state->next, (long long)state->count);
         int64_t count = stop == PS_OK ? next_batch(state) : 0;
+        if (count == 0 && stop == PS_OK)
+            count = batch_of_alternatives(state, extra++);
         if (count == 0)
             return PS_OK;
         clear_batch(state, count);
@@ -190,7 +212,7 @@ static ps_code run_batches(search_state *state, const ps_control *control, ps_st
 static void fill_bound(search_state *state, ps_arena *scratch)
 {
     ps_search_outcome *out = state->out;
-    out->pruned = state->count - state->next;
+    out->pruned = state->count - state->next + state->skipped;
     if (out->num_found == 0)
         return;
     out->bound_ns = out->found[0].iteration_ns;
@@ -202,7 +224,7 @@ static void fill_bound(search_state *state, ps_arena *scratch)
             continue;
         int64_t bound = ranked->key;
         if (index < state->next)
-            bound = ps_layout_bound_cuts(scratch, state->context, ranked->candidate, out->bound_ns, &by);
+            bound = ps_layout_bound_sharp(scratch, state->context, ranked->candidate, out->bound_ns, &by);
         ps_arena_reset(scratch);
         if (bound < out->bound_ns) {
             out->bound_ns = bound;

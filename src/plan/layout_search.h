@@ -39,6 +39,9 @@ typedef enum ps_search_mode {
     PS_SEARCH_ANY_FIT // stop at the first batch with a layout that fits; least memory first
 } ps_search_mode;
 
+// Hints are not worth simulating schedules of many millions of ops: only such layouts are tried for them.
+bool ps_layout_is_quick(const ps_layout *layout);
+
 // PS_OK also when nothing fits (num_found 0). PS_STOPPED when interrupted; a time limit ends the loop with limit_hit.
 ps_code ps_layout_search(ps_arena *arena, const ps_plan_context *context, ps_search_mode mode,
                          const ps_control *control, ps_search_outcome *out, ps_status *status);

@@ -206,8 +206,10 @@ static void fill_rates(plan_filler *filler)
 
     prediction->bubble = ps_timeline_bubble(&filler->run->timeline);
     prediction->span_bubble = ps_timeline_span_bubble(&filler->run->timeline);
-    prediction->tokens_per_s = batch * (double)job->seq_length / seconds;
-    prediction->model_tflops_per_gpu = plan->inputs.model_flops_per_sequence * batch / seconds / gpus / 1e12;
+    if (seconds > 0) { // times of 0 are legal
+        prediction->tokens_per_s = batch * (double)job->seq_length / seconds;
+        prediction->model_tflops_per_gpu = plan->inputs.model_flops_per_sequence * batch / seconds / gpus / 1e12;
+    }
     prediction->mfu = prediction->model_tflops_per_gpu * 1e12 / plan->gpu[0].peak_flops;
     prediction->kwh_per_iteration = plan->inputs.gpu_watts * gpus * seconds / 3.6e6;
     prediction->usd_per_iteration = plan->inputs.usd_per_gpu_hour * gpus * seconds / 3600 +
@@ -220,7 +222,8 @@ static void fill_bounds(plan_filler *filler, const ps_search_outcome *outcome)
     ps_plan_bounds *bounds = &filler->plan->bounds;
     int64_t value = filler->plan->prediction.iteration_ns;
     bounds->iteration_ns = outcome->bound_ns;
-    bounds->gap = (double)(value - outcome->bound_ns) / (double)outcome->bound_ns;
+    if (value > outcome->bound_ns)
+        bounds->gap = (double)(value - outcome->bound_ns) / (double)outcome->bound_ns;
     bounds->proved = value == outcome->bound_ns;
     bounds->limited_by = outcome->limited_by;
     bounds->method = "closed forms for every enumerated layout; for those evaluated, start-up, work and drain of each "

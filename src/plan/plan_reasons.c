@@ -2,24 +2,30 @@
 //
 // plan_reasons.c: why nothing fits, in numbers, and what would.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/parallel.h"
 #include "base/text.h"
+#include "pipesched/limits.h"
 #include "plan/layout_bound.h"
 #include "plan/planner.h"
 
 // Layouts cut without a memory limit to find the nearest miss: those with the least bound on memory.
-enum { NEAREST_TRIED = 96, MOST_NODE_FACTOR = 64 };
+enum { NEAREST_TRIED = 1024, NODES_ONE_BY_ONE = 8, MOST_NODE_ROUNDS = 14 };
 
-static const char *nodes_hint(ps_arena *arena, const ps_plan_context *context, double need)
+// How many nodes the state alone needs; and, where that is enough, the data types that make it fit.
+static const char *state_hint(ps_arena *arena, const ps_plan_context *context, double need, double have)
 {
     double room = (double)(context->capacity_bytes - context->job->memory_reserve_bytes);
     double nodes = ceil(need / room / context->group->gpus_per_node);
-    return ps_text_format(arena,
-                          "at least %.0f nodes of %d x %s for the state alone, or --optimizer-dtype and "
-                          "--grad-dtype bf16",
-                          nodes, (int)context->group->gpus_per_node, context->group->gpu.name);
+    ps_job small = *context->job;
+    small.gradient_bytes = 2;
+    small.optimizer_bytes = 2;
+    bool helps = ps_cost_least_state_bytes(&small) * (double)context->model->parameters <= have;
+    return ps_text_format(arena, "at least %.0f nodes of %d x %s for the state alone%s", nodes,
+                          (int)context->group->gpus_per_node, context->group->gpu.name,
+                          helps ? ", or --grad-dtype bf16 --optimizer-dtype bf16" : "");
 }
 
 static bool reserve_exceeds(ps_arena *arena, const ps_plan_context *context, ps_reason_list *reasons)
@@ -65,7 +71,7 @@ bool ps_reasons_from_bound(ps_arena *arena, const ps_plan_context *context, ps_r
         .have = (int64_t)have,
         .need = (int64_t)need,
         .dominant = "optimizer",
-        .hint = nodes_hint(arena, context, need),
+        .hint = state_hint(arena, context, need, have),
     };
     return true;
 }
@@ -137,18 +143,20 @@ static const change changes[] = {
     {"leave --tp --pp --dp --vp --micro-batch-size --recompute and --schedule open", open_all},
 };
 
-// More of the same nodes; the batch grows along so that it still divides.
+// More of the same nodes: one by one at first, then twice, four times, ... as many.
 static ps_code try_nodes(ps_arena *arena, const ps_plan_context *context, const char **hint, ps_status *status)
 {
-    for (int32_t factor = 2; factor <= MOST_NODE_FACTOR; factor *= 2) {
+    int64_t have = context->group->nodes;
+    for (int32_t round = 1; round <= MOST_NODE_ROUNDS; round++) {
+        int64_t nodes = round <= NODES_ONE_BY_ONE ? have + round : have << (round - NODES_ONE_BY_ONE);
         ps_group group = *context->group;
         ps_plan_context changed = *context;
         bool fit = false;
-        if ((int64_t)group.nodes * factor * group.gpus_per_node > INT32_MAX)
+        if (nodes * group.gpus_per_node > PS_MAX_GPUS)
             return PS_OK;
-        group.nodes *= factor;
+        group.nodes = (int32_t)nodes;
         changed.group = &group;
-        changed.num_gpus *= factor;
+        changed.num_gpus = nodes * group.gpus_per_node;
         PS_TRY(fits(arena, &changed, &fit, status));
         if (fit) {
             *hint = ps_text_format(arena, "%d nodes instead of %d", (int)group.nodes, (int)context->group->nodes);
@@ -199,34 +207,61 @@ typedef struct nearest_miss {
     ps_device_memory fullest;
 } nearest_miss;
 
-// The candidates with the least bound on memory, by repeated selection: few, so no sort is needed.
+typedef struct unlimited_runs {
+    const ps_plan_context *context;
+    const ps_candidate **candidate; // by least bound on memory
+    ps_device_memory *fullest;      // total 0: cannot be cut
+} unlimited_runs;
+
+static ps_code run_unlimited(void *context, int64_t index, ps_arena *scratch, ps_status *status)
+{
+    unlimited_runs *runs = context;
+    ps_code code = ps_evaluate_unlimited(scratch, runs->context, runs->candidate[index], &runs->fullest[index], status);
+    if (code == PS_INFEASIBLE || code == PS_ILLEGAL || code == PS_BAD_INPUT) { // as in ps_evaluate()
+        *status = (ps_status){0};
+        return PS_OK;
+    }
+    return code;
+}
+
+typedef struct memory_order {
+    const ps_candidate *candidate;
+    int64_t least_bytes;
+    int64_t index;
+} memory_order;
+
+static int by_least_bytes(const void *a, const void *b)
+{
+    const memory_order *x = a;
+    const memory_order *y = b;
+    if (x->least_bytes != y->least_bytes)
+        return x->least_bytes < y->least_bytes ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
 static ps_code find_nearest(ps_arena *arena, const ps_plan_context *context, const ps_candidate_list *list,
                             nearest_miss *out, ps_status *status)
 {
-    int64_t count = list->candidate.count;
-    bool *tried = ps_new(arena, bool, count);
-    for (int32_t round = 0; round < NEAREST_TRIED && round < count; round++) {
-        int64_t best = -1;
-        int64_t least = INT64_MAX;
-        for (int64_t index = 0; index < count; index++) {
-            int64_t bytes = ps_layout_bound_memory(context, &list->candidate.data[index]);
-            if (!tried[index] && bytes < least) {
-                least = bytes;
-                best = index;
-            }
-        }
-        if (best < 0)
-            break;
-        tried[best] = true;
-        ps_device_memory fullest = {0};
-        ps_code code = ps_evaluate_unlimited(arena, context, &list->candidate.data[best], &fullest, status);
-        if (code == PS_INFEASIBLE || code == PS_ILLEGAL) {
-            *status = (ps_status){0};
-            continue;
-        }
-        PS_TRY(code);
-        if (!out->candidate || fullest.memory.total_peak < out->fullest.memory.total_peak)
-            *out = (nearest_miss){.candidate = &list->candidate.data[best], .fullest = fullest};
+    int64_t count = 0;
+    memory_order *order = ps_new(arena, memory_order, list->candidate.count);
+    for (int64_t index = 0; index < list->candidate.count; index++) {
+        const ps_candidate *candidate = &list->candidate.data[index];
+        if (ps_layout_is_quick(&candidate->layout))
+            order[count++] = (memory_order){candidate, ps_layout_bound_memory(context, candidate), index};
+    }
+    qsort(order, (size_t)count, sizeof *order, by_least_bytes);
+    count = count < NEAREST_TRIED ? count : NEAREST_TRIED;
+
+    unlimited_runs runs = {.context = context,
+                           .candidate = ps_new(arena, const ps_candidate *, count),
+                           .fullest = ps_new(arena, ps_device_memory, count)};
+    for (int64_t index = 0; index < count; index++)
+        runs.candidate[index] = order[index].candidate;
+    PS_TRY(ps_parallel_for(count, context->job->threads, 0, run_unlimited, &runs, status));
+    for (int64_t index = 0; index < count; index++) {
+        int64_t total = runs.fullest[index].memory.total_peak;
+        if (total > 0 && (!out->candidate || total < out->fullest.memory.total_peak))
+            *out = (nearest_miss){.candidate = runs.candidate[index], .fullest = runs.fullest[index]};
     }
     return PS_OK;
 }

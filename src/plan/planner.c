@@ -128,10 +128,11 @@ static void fill_search(planner_run *planner, const ps_search_outcome *outcome)
     for (int32_t index = 0; index < search->num_alternatives; index++) {
         const ps_found_layout *found = &outcome->found[index + 1];
         double best = (double)outcome->found[0].iteration_ns;
-        search->alternative[index] = (ps_plan_alternative){.layout = found->candidate->layout,
-                                                           .iteration_ns = found->iteration_ns,
-                                                           .loses = (double)found->iteration_ns / best - 1,
-                                                           .peak_bytes = found->peak_bytes};
+        search->alternative[index] =
+            (ps_plan_alternative){.layout = found->candidate->layout,
+                                  .iteration_ns = found->iteration_ns,
+                                  .loses = best > 0 ? (double)found->iteration_ns / best - 1 : 0,
+                                  .peak_bytes = found->peak_bytes};
     }
 }
 
@@ -185,6 +186,9 @@ static ps_code search(planner_run *planner, const ps_control *control, ps_status
     }
     planner->plan->feasible = true;
     PS_TRY(ps_plan_fill(planner->arena, &planner->context, outcome, planner->plan, status));
+    if (planner->plan->prediction.mfu > 1)
+        note(planner, "warning", "mfu-above-1",
+             "the times given are shorter than this GPU's peak allows: were they measured on another one?");
     if (outcome->limit_hit)
         note(planner, "warning", "time-limit", "the time limit cut the search short: this is the best plan so far");
     return PS_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "pipesched/limits.h"
 #include "pipesched/pipeline.h"
 
@@ -124,9 +125,10 @@ static ps_code check_total_memory(const ps_pipeline *pipeline, ps_status *status
     total = ps_add_saturating(total, ps_multiply_saturating(held, pipeline->num_microbatches));
     if (total <= PS_MAX_BYTES)
         return PS_OK;
+    char most[32];
     return ps_fail(status, PS_BAD_INPUT, "memory-overflow",
-                   "all devices and %d micro-batches hold more than %" PRId64 " together",
-                   (int)pipeline->num_microbatches, PS_MAX_BYTES);
+                   "all devices and %d micro-batches hold more than %s together", (int)pipeline->num_microbatches,
+                   ps_format_bytes(PS_MAX_BYTES, most));
 }
 
 ps_code ps_pipeline_validate(const ps_pipeline *pipeline, ps_status *status)

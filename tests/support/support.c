@@ -28,3 +28,9 @@ const char *reference_data(void)
 {
     return getenv("PIPESCHED_REFERENCE_DATA");
 }
+
+int reference_missing(void)
+{
+    print_message("not run: PIPESCHED_REFERENCE_DATA is not set\n");
+    return 77;
+}

@@ -46,6 +46,16 @@ static void edit_more_evaluated_than_there_are(ps_plan *plan)
     plan->search.evaluated = plan->search.candidates + 1;
 }
 
+static void edit_one_more_pruned(ps_plan *plan)
+{
+    plan->search.pruned++;
+}
+
+static void edit_alternative_micro_batches(ps_plan *plan)
+{
+    plan->search.alternative[1].layout.num_microbatches++;
+}
+
 static void edit_alternative_loss(ps_plan *plan)
 {
     plan->search.alternative[1].loses += 1e-6;
@@ -167,6 +177,8 @@ static void each_rule_reports_at_its_own_place(void **state)
         {edit_hop_to_itself, "hop-stages", "/hops/0"},
         {edit_layer_name_dropped, "layer-names", "/stages/1/layers"},
         {edit_more_evaluated_than_there_are, "search-count", "/search/candidates"},
+        {edit_one_more_pruned, "search-count", "/search/candidates"},
+        {edit_alternative_micro_batches, "alternative-layout", "/search/alternatives/1/layout"},
         {edit_alternative_loss, "alternative-loss", "/search/alternatives/1/loses"},
         {edit_rank_count, "rank-count", "/ranks/count"},
         {edit_expert_degree, "expert-degree", "/layout/ep"},

@@ -98,6 +98,19 @@ static void tied_weights_are_reduced_between_the_ends(void **state)
     assert_int_equal(ps_cost_iteration(&group, &job, &layout, &sum, SECOND).grad_sync_ns, 0);
 }
 
+// Both ends in one node: the pair uses the fabric, though no block of their size divides the node.
+static void tied_weights_in_one_node_do_not_leave_it(void **state)
+{
+    (void)state;
+    ps_group group = a100_group(1);
+    ps_job job = plain_job(2048);
+    ps_layout layout = plain_layout();
+    layout.pp = 4;
+    ps_layer_cost sum = {.copy_parameters = 50000000};
+    ps_iteration_cost cost = ps_cost_iteration(&group, &job, &layout, &sum, SECOND);
+    assert_int_equal(cost.grad_sync_ns, ps_cost_all_reduce_ns(&group, 2, 1, 200000000));
+}
+
 // ZeRO-3 over slow NICs: a layer takes as long as gathering its weights when that is more than computing.
 static void zero3_layers_take_the_longer_of_compute_and_gather(void **state)
 {
@@ -128,6 +141,7 @@ int main(void)
         test_in_arena(overlap_leaves_the_last_bucket),
         test_in_arena(zero2_reduces_in_every_microbatch_and_zero3_inside_layers),
         test_in_arena(tied_weights_are_reduced_between_the_ends),
+        test_in_arena(tied_weights_in_one_node_do_not_leave_it),
         test_in_arena(zero3_layers_take_the_longer_of_compute_and_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

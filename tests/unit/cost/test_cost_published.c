@@ -170,7 +170,6 @@ static errors gpt_time_errors(ps_arena *arena, const csv *table, const char *gro
 
 static void iteration_time_on_a100_is_near_published_runs(void **state)
 {
-    skip_without_reference_data();
     csv table = csv_read(*state, "golden_fit.csv");
     report("Korthikanti 2022", gpt_time_errors(*state, &table, "korthikanti-t5-a100", ""), 8, 12);
     report("Megatron 2020", gpt_time_errors(*state, &table, "megatron-2020-a100", ""), 8, 12);
@@ -217,7 +216,6 @@ static double peak_gib(ps_arena *arena, const run *r)
 
 static void peak_memory_is_near_published_llama3_runs(void **state)
 {
-    skip_without_reference_data();
     csv table = csv_read(*state, "golden_fit.csv");
     errors e = {0};
     for (int32_t row = 0; row < table.num_rows; row++) {
@@ -242,7 +240,6 @@ static void peak_memory_is_near_published_llama3_runs(void **state)
 
 static void peak_memory_is_near_published_gpt_runs(void **state)
 {
-    skip_without_reference_data();
     csv table = csv_read(*state, "golden_fit.csv");
     errors e = {0};
     for (int32_t row = 0; row < table.num_rows; row++) {
@@ -261,7 +258,6 @@ static void peak_memory_is_near_published_gpt_runs(void **state)
 // Figure 1 of Korthikanti et al. 2022, the 22B model on one stage: 59.25 GiB of activations, 45.56 GiB of state.
 static void activations_of_the_22b_model_match_the_paper(void **state)
 {
-    skip_without_reference_data();
     const double gib = 1024.0 * 1024 * 1024;
     csv table = csv_read(*state, "golden_fit.csv");
     int32_t found = 0;
@@ -289,5 +285,5 @@ int main(void)
         test_in_arena(peak_memory_is_near_published_gpt_runs),
         test_in_arena(activations_of_the_22b_model_match_the_paper),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_reference_tests(tests);
 }

@@ -103,13 +103,11 @@ static int32_t check_all_chains(ps_arena *arena, bool with_milp)
 
 static void dp_finds_every_known_optimum(void **state)
 {
-    skip_without_reference_data();
     assert_in_range(check_all_chains(*state, false), 200, 1000);
 }
 
 static void milp_proves_every_known_optimum_up_to_60_layers_and_8_stages(void **state)
 {
-    skip_without_reference_data();
     assert_in_range(check_all_chains(*state, true), 100, 1000);
 }
 
@@ -154,13 +152,11 @@ static void check_all_mixed(ps_arena *arena, ps_engine engine)
 
 static void dp_over_counts_finds_the_optima_of_mixed_gpus(void **state)
 {
-    skip_without_reference_data();
     check_all_mixed(*state, PS_ENGINE_DP);
 }
 
 static void milp_proves_the_optima_of_mixed_gpus(void **state)
 {
-    skip_without_reference_data();
     check_all_mixed(*state, PS_ENGINE_MILP);
 }
 
@@ -172,5 +168,5 @@ int main(void)
         test_in_arena(dp_over_counts_finds_the_optima_of_mixed_gpus),
         test_in_arena(milp_proves_the_optima_of_mixed_gpus),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_reference_tests(tests);
 }

@@ -144,7 +144,7 @@ static void no_layout_and_no_cut_beats_the_bound(void **state)
         if (own == INT64_MAX)
             continue;
         assert_true(candidate->bound_ns <= own);
-        assert_true(ps_layout_bound_cuts(arena, &context, candidate, own, &by) <= own);
+        assert_true(ps_layout_bound_sharp(arena, &context, candidate, own, &by) <= own);
         if (own < best)
             best = own;
     }
@@ -222,6 +222,52 @@ static void too_many_ops_show_the_product(void **state)
     assert_false(plan.feasible);
     assert_string_equal(plan.reason[0].rule, "too-many-ops");
     assert_non_null(strstr(plan.reason[0].message, "8 stages * 16777216 micro-batches * 3 ops"));
+}
+
+// A layout beyond the limits is ruled out by itself: it used to end the whole search as bad input.
+static void memory_beyond_counting_rules_out_only_its_layout(void **state)
+{
+    static const char heavy[] =
+        "{\"format\": \"pipesched/model/v1\", \"name\": \"heavy\", \"layers\": [{\"name\": \"a\", \"kind\": \"x\","
+        " \"repeat\": 2, \"forward_ms\": 0.001, \"backward_input_ms\": 0, \"backward_weight_ms\": 0,"
+        " \"held_after_forward_bytes\": \"1TiB\"}]}";
+    ps_plan plan = plan_of(*state, heavy, "1x2xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "2097152", "seq-length", "1024", "tp", "1", "micro-batch-size",
+                                   "1", "schedule", "1f1b", "recompute", "none", "memory-limit", "16TiB"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "memory-overflow");
+
+    plan =
+        plan_of(*state, "gpt2", "1x4xH100-SXM5-80GB", OPTIONS("global-batch-size", "2147483648", "seq-length", "8192"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "too-many-ops");
+}
+
+static ps_code late_after_two_polls(void *context)
+{
+    int32_t *polls = context;
+    return ++*polls > 2 ? PS_TIME_LIMIT : PS_OK;
+}
+
+// One batch of layouts with millions of ops used to outlast the limit by minutes.
+static void a_time_limit_cuts_a_batch_short(void **state)
+{
+    ps_model model;
+    ps_cluster cluster;
+    ps_plan plan;
+    ps_status status = {0};
+    int32_t polls = 0;
+    const ps_control control = {.should_stop = late_after_two_polls, .context = &polls};
+    ps_job job = job_of(OPTIONS("global-batch-size", "32", "seq-length", "1024", "threads", "1"));
+    load(*state, timed_model, "1x4xA100-SXM4-80GB", &model, &cluster);
+    assert_int_equal(ps_plan_search_best(*state, &model, &cluster, &job, &control, &plan, &status), PS_TIME_LIMIT);
+    assert_int_equal(status.code, PS_OK); // there is a plan
+    assert_true(plan.search.limit_hit);
+    assert_int_equal(plan.search.evaluated, 1);
+
+    ps_check_result result;
+    assert_ok(ps_check_plan(*state, &plan, &result, &status), &status);
+    assert_int_equal(result.count, 0);
 }
 
 // Without the barrier the span counts: a zero-bubble schedule then wins over its own makespan.
@@ -328,6 +374,8 @@ int main(void)
         test_in_arena(degrees_that_leave_gpus_over_are_refused_by_rule),
         test_in_arena(more_ranks_than_layers_are_refused_by_rule),
         test_in_arena(too_many_ops_show_the_product),
+        test_in_arena(memory_beyond_counting_rules_out_only_its_layout),
+        test_in_arena(a_time_limit_cuts_a_batch_short),
         test_in_arena(the_optimizer_barrier_decides_what_counts),
         test_in_arena(every_schedule_gives_a_plan_that_holds),
         test_in_arena(v_schedules_want_two_layers_a_rank),

@@ -116,7 +116,6 @@ static void every_order_is_that_of_pytorchs_generator(void **state)
         {PS_SCHEDULE_DUALPIPEV, "DualPipeV", {4, 2, 16}},
         {PS_SCHEDULE_DUALPIPEV, "DualPipeV", {8, 2, 16}},
     };
-    skip_without_reference_data();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check_file(*state, cases[i].kind, cases[i].class, cases[i].shape);
 }
@@ -179,7 +178,6 @@ static void v_schedules_are_as_fast_as_their_authors_schedulers(void **state)
     v_method methods[] = {{.name = "ZB-V(2p chunk-mem)", .kind = PS_SCHEDULE_ZB_V, .most = 1.01, .mean = 1.02},
                           {.name = "V-Half", .kind = PS_SCHEDULE_V_HALF, .most = 1.02, .mean = 0.98},
                           {.name = "V-Min", .kind = PS_SCHEDULE_V_MIN, .most = 1.0, .mean = 1.0}};
-    skip_without_reference_data();
     (void)state;
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         char line[1024];
@@ -205,5 +203,5 @@ int main(void)
         test_in_arena(every_order_is_that_of_pytorchs_generator),
         test_in_arena(v_schedules_are_as_fast_as_their_authors_schedulers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_reference_tests(tests);
 }

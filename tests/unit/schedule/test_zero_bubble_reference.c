@@ -58,7 +58,6 @@ static void check_row(ps_arena *arena, ps_schedule_kind kind, char *field[FIELDS
 
 static void times_equal_those_of_the_authors_schedulers(void **state)
 {
-    skip_without_reference_data();
     char path[4096];
     char line[1024];
     int rows = 0;
@@ -84,5 +83,5 @@ static void times_equal_those_of_the_authors_schedulers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {test_in_arena(times_equal_those_of_the_authors_schedulers)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_reference_tests(tests);
 }
