@@ -53,6 +53,7 @@ typedef struct ps_partition_problem {
     int32_t max_layers;                // of a stage; 0: no limit
     int32_t num_microbatches;          // for PS_OBJECTIVE_ITERATION
     ps_objective objective;
+    bool rule_only; // infeasible: name the rule, do not look for how much memory is missing
 } ps_partition_problem;
 
 typedef struct ps_partition {

@@ -196,6 +196,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .keep_with_next = context->model->keep_with_next,
         .num_microbatches = layout->num_microbatches,
         .objective = layout->vp == 1 ? PS_OBJECTIVE_ITERATION : PS_OBJECTIVE_BOTTLENECK,
+        .rule_only = true, // a search says how far the nearest layout is, not each
     };
     ps_partition_options options = {.engine = PS_ENGINE_AUTO, .top_k = 1};
     if (problem.num_layers <= LONG_CHAIN)

@@ -183,13 +183,21 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     candidate->bound_ns = ps_add_saturating(longest, share.once_ns);
 }
 
+// Micro-batches that every device holds at once: all of them where no backward begins before the last forward.
+static int64_t always_held(const ps_layout *layout)
+{
+    bool all = layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS;
+    return all ? layout->num_microbatches : 0;
+}
+
 int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate)
 {
     const ps_cost_table *table = candidate->table;
     const ps_layer_cost *total = &table->prefix[table->num_layers];
     int32_t pp = candidate->layout.pp;
     int64_t states = total->parameter_bytes + total->gradient_bytes + total->optimizer_bytes;
-    int64_t least = ps_ceil_div(states, pp);
+    int64_t held = ps_multiply_saturating(total->held_after_forward_bytes, always_held(&candidate->layout));
+    int64_t least = ps_ceil_div(ps_add_saturating(states, held), pp);
 
     for (int32_t layer = 0; layer < table->num_layers; layer++) {
         const ps_layer_cost *cost = &table->layer[layer];

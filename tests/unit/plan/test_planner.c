@@ -94,7 +94,8 @@ static void threads_do_not_change_the_plan(void **state)
         free(text[index]);
 }
 
-// Every cut of every candidate, by brute force: none is faster than the bound or than the plan's winner says.
+// Every cut of every candidate, by brute force: none is faster than the bound or than the plan's winner says, and none
+// smaller than the bound on memory.
 static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                            int32_t *first_layer, int32_t stage, int64_t *best)
 {
@@ -105,6 +106,7 @@ static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, cons
         ps_status status = {0};
         first_layer[stages] = layers;
         assert_ok(ps_run_cut(arena, context, candidate, first_layer, &run, &status), &status);
+        assert_true(run.memory[run.fullest].total_peak >= ps_layout_bound_memory(context, candidate));
         if (run.fits && run.prediction.iteration_ns < *best)
             *best = run.prediction.iteration_ns;
         return;
