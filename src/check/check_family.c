@@ -32,7 +32,7 @@ static family_rank family_of(const ps_layout *layout, int32_t rank)
                           .group = layout->pp,
                           .n = microbatches * layout->vp,
                           .warmup = to_last};
-    if (layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB) // as many groups as fit whole pipelines, of equal size
+    if (layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB) // groups of equal size, of p or more if there are so many
         family.group = microbatches < layout->pp ? microbatches : microbatches / (microbatches / layout->pp);
     if (layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS)
         family.warmup = family.n;
@@ -58,6 +58,8 @@ static family_rank family_of(const ps_layout *layout, int32_t rank)
 static ps_op turn(const family_rank *family, ps_op_kind kind, int64_t k)
 {
     int64_t per_group = family->group * family->chunks;
+    if (per_group < 1) // check_shape.c has refused such degrees
+        return (ps_op){0};
     int64_t chunk = k % per_group / family->group;
     int64_t microbatch = k / per_group * family->group + k % family->group;
     if (kind != PS_OP_FORWARD)

@@ -125,7 +125,7 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
                          ps_pipeline *out, ps_status *status)
 {
     PS_TRY(check_backward(bare, family, status));
-    ps_schedule_shape shape;
+    ps_schedule_shape shape = {0};
     PS_TRY(ps_bare_shape(arena, bare, family, &shape, status));
     PS_TRY(check_lists(bare, status));
     *out = (ps_pipeline){.num_stages = shape.num_stages,

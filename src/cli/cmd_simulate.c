@@ -162,7 +162,7 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
         bare.vp = 2;
     ps_pipeline pipeline;
-    ps_schedule_shape shape;
+    ps_schedule_shape shape = {0};
     ps_schedule schedule;
     PS_TRY(ps_bare_shape(run->arena, &bare, family, &shape, status));
     PS_TRY(ps_bare_pipeline(run->arena, &bare, family, &pipeline, status));

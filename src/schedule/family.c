@@ -57,6 +57,22 @@ ps_code ps_family_two_stages(const char *family, ps_schedule_shape shape, ps_sta
     return ps_fail_hint(status, "use %lld stages", 2 * (long long)shape.num_devices);
 }
 
+int64_t ps_family_v_slots(ps_schedule_shape shape)
+{
+    return 6 * ((int64_t)shape.num_microbatches + shape.num_devices) + 16;
+}
+
+ps_code ps_family_slots_fit(const char *family, ps_schedule_shape shape, ps_status *status)
+{
+    PS_TRY(ps_family_two_stages(family, shape, status));
+    int64_t slots = ps_family_v_slots(shape) * shape.num_devices;
+    if (slots <= PS_MAX_OPS)
+        return PS_OK;
+    return ps_fail(status, PS_BAD_INPUT, "too-many-slots",
+                   "%s on %d devices with %d micro-batches takes %lld slots of time, limit %lld", family,
+                   (int)shape.num_devices, (int)shape.num_microbatches, (long long)slots, (long long)PS_MAX_OPS);
+}
+
 ps_code ps_family_several_stages(const char *family, ps_schedule_shape shape, ps_status *status)
 {
     int32_t devices = shape.num_devices;

@@ -47,6 +47,13 @@ ps_code ps_family_one_stage(const char *family, ps_schedule_shape shape, ps_stat
 // The same as ps_family_counts(), and PS_ILLEGAL with rule "<family>-two-stages" unless there are two a device.
 ps_code ps_family_two_stages(const char *family, ps_schedule_shape shape, ps_status *status);
 
+// Slots of one op that a V schedule takes at most, all ops alike: six a micro-batch and six a device on the way.
+int64_t ps_family_v_slots(ps_schedule_shape shape);
+
+// The same as ps_family_two_stages(), and PS_BAD_INPUT with rule "too-many-slots" where all slots of all devices are
+// too many to go through.
+ps_code ps_family_slots_fit(const char *family, ps_schedule_shape shape, ps_status *status);
+
 // PS_ILLEGAL with rule "<family>-stages" unless every device has equally many, with rule "<family>-virtual-stages"
 // unless they are at least two.
 ps_code ps_family_several_stages(const char *family, ps_schedule_shape shape, ps_status *status);

@@ -24,7 +24,7 @@ static void write_all(ps_arena *arena, ps_schedule_shape shape, ps_op *op)
 
 static ps_code legal(ps_schedule_shape shape, ps_status *status)
 {
-    return ps_v_pattern_legal("v-half", shape, status);
+    return ps_family_slots_fit("v-half", shape, status);
 }
 
 static ps_code generate(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status)

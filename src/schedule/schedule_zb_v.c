@@ -124,12 +124,17 @@ static void write_closed_form(device_state *device, ps_schedule_shape shape, int
         put(device, shape, rank, W0);
 }
 
+static bool has_closed_form(ps_schedule_shape shape)
+{
+    return shape.num_microbatches >= 2 * (int64_t)shape.num_devices - 1;
+}
+
 static void write_all(ps_arena *arena, ps_schedule_shape shape, ps_op *op)
 {
     device_state *device = ps_new(arena, device_state, shape.num_devices);
     for (int32_t rank = 0; rank < shape.num_devices; rank++)
         device[rank].op = op + 6 * (int64_t)shape.num_microbatches * rank;
-    if (shape.num_microbatches < 2 * (int64_t)shape.num_devices - 1) {
+    if (!has_closed_form(shape)) {
         write_slots(device, shape);
         return;
     }
@@ -139,7 +144,8 @@ static void write_all(ps_arena *arena, ps_schedule_shape shape, ps_op *op)
 
 static ps_code legal(ps_schedule_shape shape, ps_status *status)
 {
-    return ps_family_two_stages("zb-v", shape, status);
+    return has_closed_form(shape) ? ps_family_two_stages("zb-v", shape, status)
+                                  : ps_family_slots_fit("zb-v", shape, status);
 }
 
 static ps_code generate(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status)

@@ -15,8 +15,6 @@
 
 #include <stddef.h>
 
-#include "pipesched/limits.h"
-
 enum { NONE = -1, PERIOD = 6 };
 
 // The six ops of a micro-batch on a device; an op is known by list * microbatches + microbatch.
@@ -37,11 +35,6 @@ typedef struct slot_table {
     int32_t *held; // [devices][slots] chunks between F and I, both included
     int32_t *slot; // [devices][6 * microbatches] where each op is
 } slot_table;
-
-static int64_t slots_of(ps_schedule_shape shape)
-{
-    return PERIOD * ((int64_t)shape.num_microbatches + shape.num_devices) + 16; // patterns end before 6p + 16
-}
 
 static int32_t *row(const slot_table *table, int32_t *of, int32_t device)
 {
@@ -217,7 +210,7 @@ static void write_ops(const slot_table *table, ps_schedule_shape shape, ps_op *o
 
 void ps_v_pattern_write(ps_arena *arena, ps_schedule_shape shape, ps_v_pattern_of pattern_of, ps_op *op)
 {
-    int64_t slots = slots_of(shape);
+    int64_t slots = ps_family_v_slots(shape); // patterns end before 6p + 16
     int64_t ops = LISTS * (int64_t)shape.num_microbatches;
     slot_table table = {.devices = shape.num_devices,
                         .microbatches = shape.num_microbatches,
@@ -242,15 +235,4 @@ void ps_v_pattern_write(ps_arena *arena, ps_schedule_shape shape, ps_v_pattern_o
     for (int32_t device = 0; device < shape.num_devices; device++)
         return_weights(&table, device, entered - 1, taken[device], count[device]);
     write_ops(&table, shape, op);
-}
-
-ps_code ps_v_pattern_legal(const char *family, ps_schedule_shape shape, ps_status *status)
-{
-    PS_TRY(ps_family_two_stages(family, shape, status));
-    int64_t slots = slots_of(shape) * shape.num_devices;
-    if (slots <= PS_MAX_OPS)
-        return PS_OK;
-    return ps_fail(status, PS_BAD_INPUT, "too-many-slots",
-                   "%s on %d devices with %d micro-batches takes %lld slots of time, limit %lld", family,
-                   (int)shape.num_devices, (int)shape.num_microbatches, (long long)slots, (long long)PS_MAX_OPS);
 }

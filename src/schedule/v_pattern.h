@@ -15,10 +15,7 @@ typedef struct ps_v_pattern {
 
 typedef ps_v_pattern (*ps_v_pattern_of)(int32_t devices, int32_t rank);
 
-// Two stages a device, and PS_BAD_INPUT with rule "too-many-slots" where the table of slots would not fit in memory.
-ps_code ps_v_pattern_legal(const char *family, ps_schedule_shape shape, ps_status *status);
-
-// O(ops) memory and O(ops) steps a pass over the slots.
+// Memory and steps a pass are those of the slots of all devices, ps_family_v_slots().
 void ps_v_pattern_write(ps_arena *arena, ps_schedule_shape shape, ps_v_pattern_of pattern_of, ps_op *op);
 
 #endif

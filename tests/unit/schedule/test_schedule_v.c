@@ -216,6 +216,9 @@ static void a_table_of_slots_beyond_memory_is_refused(void **state)
     ps_status status = {0};
     assert_int_equal(ps_schedule_family_at(PS_SCHEDULE_V_HALF)->legal(shape, &status), PS_BAD_INPUT);
     assert_string_equal(status.rule, "too-many-slots");
+    status = (ps_status){0};
+    assert_int_equal(ps_schedule_family_at(PS_SCHEDULE_ZB_V)->legal(shape, &status), PS_BAD_INPUT);
+    assert_string_equal(status.rule, "too-many-slots");
     assert_true(is_legal(PS_SCHEDULE_V_MIN, 1024, 1024));
 }
 
