@@ -54,6 +54,7 @@ typedef struct ps_partition_problem {
     int32_t num_microbatches;          // for PS_OBJECTIVE_ITERATION
     ps_objective objective;
     bool memory_is_bytes; // memory is bytes, and messages say so; else it is in a unit of the caller's own
+    bool rule_only;       // infeasible: name the rule, do not look for how much memory is missing
 } ps_partition_problem;
 
 typedef struct ps_partition {

@@ -30,23 +30,40 @@ typedef enum ps_schedule_kind {
     PS_SCHEDULE_INTERLEAVED,
     PS_SCHEDULE_ZB_H1,
     PS_SCHEDULE_ZB_H2,
+    PS_SCHEDULE_LOOPED_BFS,
+    PS_SCHEDULE_INTERLEAVED_ZB,
+    PS_SCHEDULE_ZB_V,
+    PS_SCHEDULE_V_HALF,
+    PS_SCHEDULE_V_MIN,
+    PS_SCHEDULE_DUALPIPEV,
+    PS_SCHEDULE_H_1F1B,
     PS_SCHEDULE_KINDS
 } ps_schedule_kind;
 
-// What a family needs to know of a pipeline to be legal on it.
+// Which device runs a stage, when a family puts several on each. With one stage a device the two are the same.
+typedef enum ps_placement {
+    PS_PLACEMENT_LOOP, // device s mod p: 0 1 2 3 0 1 2 3
+    PS_PLACEMENT_V     // there and back again: 0 1 2 3 3 2 1 0; nothing is sent at the turn
+} ps_placement;
+
+// What a family needs to know of a pipeline to be legal on it, and what it lets the user choose.
 typedef struct ps_schedule_shape {
     int32_t num_devices;
     int32_t num_stages; // devices * virtual stages a device
     int32_t num_microbatches;
+    int32_t group_size;          // interleaved: micro-batches of a group; 0: as many as devices
+    const int32_t *launch_count; // h-1f1b: [num_devices] forwards before the first backward; NULL: those of 1f1b
 } ps_schedule_shape;
 
 // One row of the family table (schedule/schedule_table.c): a new family is one new file and one new row.
 typedef struct ps_schedule_family {
     ps_schedule_kind kind;
-    const char *name;     // as the user writes it: "1f1b"
-    const char *summary;  // one line for --help
-    bool splits_backward; // uses I and W instead of B
-    bool virtual_stages;  // may put more than one stage on a device
+    const char *name;       // as the user writes it: "1f1b"
+    const char *summary;    // one line for --help
+    bool splits_backward;   // uses I and W instead of B
+    bool virtual_stages;    // may put more than one stage on a device
+    bool needs_choices;     // is nothing of its own without the user's choices, so no automatic search tries it
+    ps_placement placement; // of the stages it orders; with PS_PLACEMENT_V two a device
     // PS_ILLEGAL with the family's own rule, the values and the nearest legal ones.
     ps_code (*legal)(ps_schedule_shape shape, ps_status *status);
     // Reads only shape and stage -> device; times do not matter to a named family. O(ops).
@@ -56,12 +73,17 @@ typedef struct ps_schedule_family {
 const ps_schedule_family *ps_schedule_family_at(ps_schedule_kind kind);
 const ps_schedule_family *ps_schedule_family_named(const char *name); // NULL: none of that name
 
-// Device of a stage in the loop placement: stage s on device s mod devices (chunk s / devices).
-int32_t ps_schedule_loop_device(ps_schedule_shape shape, int32_t stage);
+// Device of a stage in a placement; the stage is that device's chunk number stage / devices.
+int32_t ps_schedule_device(ps_placement placement, ps_schedule_shape shape, int32_t stage);
+// The reverse: chunk number `chunk` of a device.
+int32_t ps_schedule_stage(ps_placement placement, ps_schedule_shape shape, int32_t device, int32_t chunk);
 
 // Legal, then generated. Sum of ops is below PS_MAX_OPS once ps_pipeline_validate() has passed.
 ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,
                              ps_status *status);
+// The same with the choices that `shape` holds; its counts are those of the pipeline.
+ps_code ps_schedule_generate_shaped(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline,
+                                    ps_schedule_shape shape, ps_schedule *out, ps_status *status);
 
 // What one stage has in flight at the worst moments: `full` micro-batches between F and I or B, and `weight` between I
 // and W at the same time. Memory of a stage is the largest full * held_after_forward + weight *

@@ -12,7 +12,22 @@ static const char LETTER[] = {'F', 'B', 'I', 'W'};
 
 bool ps_check_is_split(ps_schedule_kind kind)
 {
-    return kind == PS_SCHEDULE_ZB_H1 || kind == PS_SCHEDULE_ZB_H2;
+    switch (kind) {
+    case PS_SCHEDULE_ZB_H1:
+    case PS_SCHEDULE_ZB_H2:
+    case PS_SCHEDULE_INTERLEAVED_ZB:
+    case PS_SCHEDULE_ZB_V:
+    case PS_SCHEDULE_V_HALF:
+    case PS_SCHEDULE_V_MIN:
+    case PS_SCHEDULE_DUALPIPEV: return true;
+    case PS_SCHEDULE_GPIPE:
+    case PS_SCHEDULE_1F1B:
+    case PS_SCHEDULE_INTERLEAVED:
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_H_1F1B:
+    case PS_SCHEDULE_KINDS: break;
+    }
+    return false;
 }
 
 int32_t ps_check_kinds(ps_schedule_kind kind)

@@ -2,8 +2,10 @@
 //
 // check_family.c: a plan that names a schedule runs that schedule, op by op.
 //
-// The definitions (Huang et al. 2019; Narayanan et al. 2021; Qi et al. 2024) as closed forms: which op stands at a
-// place of a rank's list, so that nothing is generated and nothing is kept.
+// The definitions (Huang et al. 2019; Narayanan et al. 2021; Lamy-Poirier 2023; Qi et al. 2024; PyTorch's
+// InterleavedZeroBubble) as closed forms: which op stands at a place of a rank's list, so that nothing is generated and
+// nothing is kept. V schedules have none that covers every number of micro-batches, and h-1f1b is the user's own:
+// theirs is any order that holds otherwise.
 #include <inttypes.h>
 
 #include "check/check_parts.h"
@@ -13,6 +15,7 @@ typedef struct family_rank {
     int64_t devices;
     int64_t chunks;
     int64_t rank;
+    int64_t group; // micro-batches that go through a chunk together
     int64_t n;
     int64_t warmup;  // forwards before the first backward, beyond the one that precedes it
     int64_t delayed; // split backwards: W's that wait until the end
@@ -21,37 +24,60 @@ typedef struct family_rank {
 static family_rank family_of(const ps_layout *layout, int32_t rank)
 {
     int64_t to_last = layout->pp - 1 - rank;
-    family_rank family = {
-        .devices = layout->pp, .chunks = layout->vp, .rank = rank, .n = (int64_t)layout->num_microbatches * layout->vp};
-    switch (layout->schedule) {
-    case PS_SCHEDULE_INTERLEAVED: family.warmup = 2 * to_last + (layout->vp - 1) * (int64_t)layout->pp; break;
-    case PS_SCHEDULE_ZB_H1: family.warmup = to_last; break;
-    case PS_SCHEDULE_ZB_H2: family.warmup = 2 * to_last; break;
-    case PS_SCHEDULE_1F1B:
-    case PS_SCHEDULE_GPIPE:
-    case PS_SCHEDULE_KINDS: family.warmup = layout->schedule == PS_SCHEDULE_GPIPE ? family.n : to_last; break;
-    }
+    int64_t microbatches = layout->num_microbatches;
+    int64_t more_chunks = layout->vp - 1;
+    family_rank family = {.devices = layout->pp,
+                          .chunks = layout->vp,
+                          .rank = rank,
+                          .group = layout->pp,
+                          .n = microbatches * layout->vp,
+                          .warmup = to_last};
+    if (layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB) // groups of equal size, of p or more if there are so many
+        family.group = microbatches < layout->pp ? microbatches : microbatches / (microbatches / layout->pp);
+    if (layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS)
+        family.warmup = family.n;
+    else if (layout->schedule == PS_SCHEDULE_INTERLEAVED)
+        family.warmup = 2 * to_last + more_chunks * family.group;
+    else if (layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB)
+        family.warmup = to_last + more_chunks * family.group;
+    else if (layout->schedule == PS_SCHEDULE_ZB_H2)
+        family.warmup = 2 * to_last;
     if (family.warmup > family.n)
         family.warmup = family.n;
     // W's begin with the round that, counted with the forwards already ahead, is as deep as the first rank's warm-up.
     family.delayed = (layout->schedule == PS_SCHEDULE_ZB_H2 ? 2 : 1) * ((int64_t)layout->pp - 1) - family.warmup;
+    if (layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB)
+        family.delayed = rank;
     if (family.delayed > family.n)
         family.delayed = family.n;
     return family;
 }
 
-// The k-th forward, or backward, of a rank: chunk by chunk within groups of as many micro-batches as there are devices
-// (Megatron). With one chunk that is micro-batch k.
+// The k-th forward, or backward, of a rank: chunk by chunk within groups of micro-batches. With one chunk that is
+// micro-batch k.
 static ps_op turn(const family_rank *family, ps_op_kind kind, int64_t k)
 {
-    int64_t per_group = family->devices * family->chunks;
-    int64_t chunk = k % per_group / family->devices;
-    int64_t microbatch = k / per_group * family->devices + k % family->devices;
+    int64_t per_group = family->group * family->chunks;
+    if (per_group < 1) // check_shape.c has refused such degrees
+        return (ps_op){0};
+    int64_t chunk = k % per_group / family->group;
+    int64_t microbatch = k / per_group * family->group + k % family->group;
     if (kind != PS_OP_FORWARD)
         chunk = family->chunks - 1 - chunk;
     return (ps_op){.stage = (uint16_t)(chunk * family->devices + family->rank),
                    .kind = (uint8_t)kind,
                    .microbatch = (int32_t)microbatch};
+}
+
+// Breadth first: all forwards, chunk by chunk, then all backwards in exactly the reverse order.
+static ps_op breadth_first_at(const family_rank *family, int64_t place)
+{
+    bool forward = place < family->n;
+    int64_t k = forward ? place : 2 * family->n - 1 - place;
+    int64_t microbatches = family->n / family->chunks;
+    return (ps_op){.stage = (uint16_t)(k / microbatches * family->devices + family->rank),
+                   .kind = forward ? PS_OP_FORWARD : PS_OP_BACKWARD,
+                   .microbatch = (int32_t)(k % microbatches)};
 }
 
 // Warm-up forwards; pairs of forward and backward; the other backwards.
@@ -103,38 +129,74 @@ static ps_op split_at(const family_rank *family, int64_t place)
                        : turn(family, PS_OP_BACKWARD_WEIGHT, round - family->delayed);
 }
 
+// Chunks a device that a schedule puts there: at least, and at most (0: any number).
+static bool check_chunks(ps_check *check, int32_t least, int32_t most)
+{
+    int32_t vp = check->plan->layout.vp;
+    if (vp >= least && (most == 0 || vp <= most))
+        return true;
+    if (most == 1)
+        ps_check_find(check, "schedule-chunks", PS_AT("/layout/vp"),
+                      "this schedule puts one stage on a device, plan says %" PRId32, vp);
+    else
+        ps_check_find(check, "schedule-chunks", PS_AT("/layout/vp"),
+                      "this schedule puts %s%" PRId32 " stages on a device, plan says %" PRId32,
+                      most == 0 ? "at least " : "", least, vp);
+    return false;
+}
+
+static bool check_groups(ps_check *check)
+{
+    const ps_layout *layout = &check->plan->layout;
+    bool zero_bubble = layout->schedule == PS_SCHEDULE_INTERLEAVED_ZB;
+    int32_t whole = layout->num_microbatches / layout->pp;
+    int32_t unit = !zero_bubble ? layout->pp : whole > 1 ? whole : 1;
+    if (layout->num_microbatches % unit == 0)
+        return true;
+    ps_check_find(check, "schedule-chunks", PS_AT("/layout"),
+                  "interleaved schedules take groups of equal size: %" PRId32 " micro-batches are not a multiple of "
+                  "%" PRId32,
+                  layout->num_microbatches, unit);
+    return false;
+}
+
 static bool check_legal(ps_check *check)
 {
     const ps_layout *layout = &check->plan->layout;
-    if (layout->schedule != PS_SCHEDULE_INTERLEAVED) {
-        if (layout->vp == 1)
-            return true;
-        ps_check_find(check, "schedule-chunks", PS_AT("/layout/vp"),
-                      "this schedule puts one stage on a device, plan says %" PRId32, layout->vp);
-        return false;
+    switch (layout->schedule) {
+    case PS_SCHEDULE_INTERLEAVED:
+    case PS_SCHEDULE_INTERLEAVED_ZB: return check_chunks(check, 2, 0) && check_groups(check);
+    case PS_SCHEDULE_LOOPED_BFS: return true;
+    case PS_SCHEDULE_ZB_V:
+    case PS_SCHEDULE_V_HALF:
+    case PS_SCHEDULE_V_MIN:
+    case PS_SCHEDULE_DUALPIPEV: return check_chunks(check, 2, 2);
+    case PS_SCHEDULE_GPIPE:
+    case PS_SCHEDULE_1F1B:
+    case PS_SCHEDULE_ZB_H1:
+    case PS_SCHEDULE_ZB_H2:
+    case PS_SCHEDULE_H_1F1B:
+    case PS_SCHEDULE_KINDS: break;
     }
-    if (layout->vp >= 2 && layout->num_microbatches % layout->pp == 0)
-        return true;
-    ps_check_find(check, "schedule-chunks", PS_AT("/layout"),
-                  "interleaved needs two chunks a device and whole groups of %" PRId32
-                  " micro-batches, plan has %" PRId32 " and %" PRId32,
-                  layout->pp, layout->vp, layout->num_microbatches);
-    return false;
+    return check_chunks(check, 1, 1);
 }
 
 void ps_check_family(ps_check *check)
 {
     static const char letter[] = {'F', 'B', 'I', 'W'};
     const ps_plan *plan = check->plan;
-    if (!check_legal(check))
+    ps_schedule_kind kind = plan->layout.schedule;
+    if (!check_legal(check) || ps_check_is_v(kind) || kind == PS_SCHEDULE_H_1F1B)
         return;
-    bool split = ps_check_is_split(plan->layout.schedule);
+    bool split = ps_check_is_split(kind);
     for (int32_t rank = 0; rank < plan->num_devices; rank++) {
         family_rank family = family_of(&plan->layout, rank);
         int32_t first = plan->schedule.first[rank];
         for (int32_t at = first; at < plan->schedule.first[rank + 1]; at++) {
             ps_op says = plan->schedule.op[at];
-            ps_op should = split ? split_at(&family, at - first) : fused_at(&family, at - first);
+            ps_op should = kind == PS_SCHEDULE_LOOPED_BFS ? breadth_first_at(&family, at - first)
+                           : split                        ? split_at(&family, at - first)
+                                                          : fused_at(&family, at - first);
             if (says.stage == should.stage && says.kind == should.kind && says.microbatch == should.microbatch)
                 continue;
             ps_check_find(check, "schedule-order", PS_AT_2("/schedule/cells/#/#", rank, at - first),

@@ -23,6 +23,8 @@ bool ps_check_allows(const ps_int_set *set, int64_t value);
 void ps_check_hops(ps_check *check);
 void ps_check_ranks(ps_check *check);
 
+// Where a schedule puts its stages: round the devices again and again, or there and back (V).
+bool ps_check_is_v(ps_schedule_kind kind);
 // Backwards of a schedule are all whole (B) or all split (I and W).
 bool ps_check_is_split(ps_schedule_kind kind);
 // Operations of one micro-batch on one stage.

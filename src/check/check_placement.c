@@ -6,14 +6,29 @@
 
 #include "check/check_parts.h"
 
-// Loop placement: virtual stage s is chunk s / pp of pipeline rank s mod pp.
+bool ps_check_is_v(ps_schedule_kind kind)
+{
+    return kind == PS_SCHEDULE_ZB_V || kind == PS_SCHEDULE_V_HALF || kind == PS_SCHEDULE_V_MIN ||
+           kind == PS_SCHEDULE_DUALPIPEV;
+}
+
+// Virtual stage s is chunk s / pp. Loop: of pipeline rank s mod pp. V: every second chunk goes through the ranks in
+// reverse.
+static int32_t rank_of_stage(const ps_layout *layout, int32_t stage)
+{
+    int32_t chunk = stage / layout->pp;
+    int32_t within = stage - chunk * layout->pp;
+    return ps_check_is_v(layout->schedule) && chunk % 2 > 0 ? layout->pp - 1 - within : within;
+}
+
 static void check_stage(ps_check *check, int32_t index)
 {
     const ps_plan *plan = check->plan;
     const ps_plan_stage *stage = &plan->stage[index];
     const ps_layout *layout = &plan->layout;
     ps_check_equal(check, "stage-number", PS_AT_1("/stages/#/stage", index), stage->stage, index);
-    ps_check_equal(check, "stage-device", PS_AT_1("/stages/#/pp_rank", index), stage->pp_rank, index % layout->pp);
+    ps_check_equal(check, "stage-device", PS_AT_1("/stages/#/pp_rank", index), stage->pp_rank,
+                   rank_of_stage(layout, index));
     ps_check_equal(check, "stage-chunk", PS_AT_1("/stages/#/chunk", index), stage->chunk, index / layout->pp);
     ps_check_equal(check, "stage-degree", PS_AT_1("/stages/#/tp", index), stage->tp, layout->tp);
     ps_check_equal(check, "stage-degree", PS_AT_1("/stages/#/dp", index), stage->dp, layout->dp);

@@ -58,8 +58,21 @@ static bool is_asked_for(const ps_job *job, const ps_layout *layout)
            ps_check_allows(&job->recompute, (int64_t)layout->recompute) && layout->zero == job->zero;
 }
 
-// Why no pipeline has this form; NULL when one has. Only interleaved puts several stages on a rank, and takes its
-// micro-batches in whole groups of the ranks (Narayanan et al. 2021).
+// Stages on a rank that a schedule takes: gpipe, 1f1b and the ZB-H pair one, a V two, interleaved ones two or more.
+static bool takes_chunks(ps_schedule_kind kind, int32_t chunks)
+{
+    if (ps_check_is_v(kind))
+        return chunks == 2;
+    switch (kind) {
+    case PS_SCHEDULE_LOOPED_BFS: return chunks >= 1;
+    case PS_SCHEDULE_INTERLEAVED:
+    case PS_SCHEDULE_INTERLEAVED_ZB: return chunks >= 2;
+    default: return chunks == 1;
+    }
+}
+
+// Why no pipeline has this form; NULL when one has. Interleaved takes its micro-batches in whole groups of the ranks
+// (Narayanan et al. 2021).
 static const char *find_misfit(const ps_plan *plan, const ps_layout *layout)
 {
     int64_t stages = ps_multiply_saturating(layout->pp, layout->vp);
@@ -67,8 +80,8 @@ static const char *find_misfit(const ps_plan *plan, const ps_layout *layout)
     bool interleaved = layout->schedule == PS_SCHEDULE_INTERLEAVED;
     if (stages > plan->inputs.model_layers || stages > PS_MAX_STAGES)
         return "there are more stages than layers";
-    if (interleaved != (layout->vp > 1))
-        return "interleaved, and no other schedule, has several stages a rank";
+    if (!takes_chunks(layout->schedule, layout->vp))
+        return "its schedule does not run that many stages a rank";
     if (interleaved && layout->num_microbatches % layout->pp != 0)
         return "interleaved takes its micro-batches in groups of pp";
     if (domain % layout->tp != 0)

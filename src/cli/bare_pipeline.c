@@ -4,7 +4,10 @@
 #include "cli/bare_pipeline.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "cli/option_value.h"
 #include "pipesched/limits.h"
 
@@ -54,6 +57,67 @@ static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape,
     return ps_numbers_expect(&bare->memory_limit, memory_name[2], shape.num_devices, "rank", status);
 }
 
+// One count, or one a rank.
+static ps_code read_launch_counts(ps_arena *arena, const char *text, int32_t ranks, const int32_t **out,
+                                  ps_status *status)
+{
+    int32_t *count = ps_new(arena, int32_t, ranks);
+    int32_t listed = 0;
+    for (const char *at = text;; at++) {
+        int64_t size = (int64_t)strcspn(at, ",");
+        int64_t value;
+        if (ps_parse_int(ps_text_copy_n(arena, at, size), 1, PS_MAX_MICROBATCHES, &value, status) != PS_OK) {
+            status->code = PS_USAGE;
+            snprintf(status->rule, sizeof status->rule, "bad-value");
+            return ps_fail_at(status, "--launch-counts", 0, 0, NULL);
+        }
+        if (listed < ranks)
+            count[listed] = (int32_t)value;
+        listed++;
+        at += size;
+        if (*at == '\0')
+            break;
+    }
+    ps_number_list length = {.count = listed};
+    PS_TRY(ps_numbers_expect(&length, "--launch-counts", ranks, "rank", status));
+    for (int32_t rank = listed; rank < ranks; rank++)
+        count[rank] = count[0];
+    *out = count;
+    return PS_OK;
+}
+
+static ps_code check_choices(const ps_bare_options *bare, const ps_schedule_family *family, ps_status *status)
+{
+    if (bare->group_size > 0 && family->kind != PS_SCHEDULE_INTERLEAVED)
+        return ps_fail(status, PS_USAGE, "conflicting-options", "--group-size is for interleaved, not for %s",
+                       family->name);
+    if (bare->launch_counts && family->kind != PS_SCHEDULE_H_1F1B)
+        return ps_fail(status, PS_USAGE, "conflicting-options", "--launch-counts is for h-1f1b, not for %s",
+                       family->name);
+    if (!bare->launch_counts && family->kind == PS_SCHEDULE_H_1F1B) {
+        ps_fail(status, PS_USAGE, "missing-option", "h-1f1b needs --launch-counts");
+        return ps_fail_hint(status, "one a rank, such as --launch-counts 6,4,2,1; or use 1f1b, which has its own");
+    }
+    return PS_OK;
+}
+
+ps_code ps_bare_shape(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                      ps_schedule_shape *out, ps_status *status)
+{
+    PS_TRY(check_choices(bare, family, status));
+    if (bare->pp * bare->vp > PS_MAX_STAGES)
+        return ps_fail(status, PS_USAGE, "too-many-stages",
+                       "%" PRId64 " ranks of %" PRId64 " virtual stages are %" PRId64 " stages, at most %d", bare->pp,
+                       bare->vp, bare->pp * bare->vp, (int)PS_MAX_STAGES);
+    *out = (ps_schedule_shape){.num_devices = (int32_t)bare->pp,
+                               .num_stages = (int32_t)(bare->pp * bare->vp),
+                               .num_microbatches = (int32_t)bare->num_microbatches,
+                               .group_size = (int32_t)bare->group_size};
+    if (bare->launch_counts)
+        PS_TRY(read_launch_counts(arena, bare->launch_counts, out->num_devices, &out->launch_count, status));
+    return family->legal(*out, status);
+}
+
 static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t device)
 {
     int64_t input_ns = ps_number_at(&bare->backward_input, stage);
@@ -75,20 +139,11 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
 {
     ps_bare_ground ground = {.name = family->name, .splits_backward = family->splits_backward};
     PS_TRY(check_backward(bare, &ground, status));
-    if (bare->pp * bare->vp > PS_MAX_STAGES)
-        return ps_fail(status, PS_USAGE, "too-many-stages",
-                       "%" PRId64 " ranks of %" PRId64 " virtual stages are %" PRId64 " stages, at most %d", bare->pp,
-                       bare->vp, bare->pp * bare->vp, (int)PS_MAX_STAGES);
-    ps_schedule_shape shape = {.num_devices = (int32_t)bare->pp,
-                               .num_stages = (int32_t)(bare->pp * bare->vp),
-                               .num_microbatches = (int32_t)bare->num_microbatches};
-    PS_TRY(check_lists(bare, shape, status));
-    PS_TRY(family->legal(shape, status));
+    PS_TRY(ps_bare_shape(arena, bare, family, &ground.shape, status));
 
-    int32_t *device = ps_new_raw(arena, int32_t, shape.num_stages);
-    for (int32_t stage = 0; stage < shape.num_stages; stage++)
-        device[stage] = ps_schedule_loop_device(shape, stage);
-    ground.shape = shape;
+    int32_t *device = ps_new_raw(arena, int32_t, ground.shape.num_stages);
+    for (int32_t stage = 0; stage < ground.shape.num_stages; stage++)
+        device[stage] = ps_schedule_device(family->placement, ground.shape, stage);
     ground.device = device;
     return ps_bare_pipeline_on(arena, bare, &ground, out, status);
 }

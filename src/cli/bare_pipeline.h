@@ -22,14 +22,21 @@ typedef struct ps_bare_options {
     ps_number_list activation; // memory, one or one a virtual stage
     ps_number_list held_after_backward_input;
     ps_number_list memory_limit; // one or one a rank
+    int64_t group_size;          // of interleaved; 0: not given
+    const char *launch_counts;   // of h-1f1b, as written; NULL: not given
 } ps_bare_options;
 
 // Stand for the orders that are searched for: legal anywhere; zb splits the backward, auto may.
 extern const ps_schedule_family ps_bare_zb;
 extern const ps_schedule_family ps_bare_auto;
 
-// Stages in the loop placement, validated. PS_USAGE with rules missing-option, conflicting-options, list-length,
-// mixed-units, too-many-stages; PS_BAD_INPUT as ps_pipeline_validate().
+// Counts and choices, legal for the family. PS_USAGE with rules missing-option, conflicting-options, list-length,
+// bad-value, too-many-stages; otherwise what the family says.
+ps_code ps_bare_shape(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                      ps_schedule_shape *out, ps_status *status);
+
+// Stages in the family's placement, validated. PS_USAGE with rules missing-option, conflicting-options, list-length,
+// mixed-units, and as ps_bare_shape(); PS_BAD_INPUT as ps_pipeline_validate().
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status);
 

@@ -19,7 +19,9 @@
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb", "auto", NULL};
+static const char *const schedules[] = {"gpipe",      "1f1b",           "interleaved", "zb-h1",  "zb-h2",
+                                        "looped-bfs", "interleaved-zb", "zb-v",        "v-half", "v-min",
+                                        "dualpipev",  "h-1f1b",         "zb",          "auto",   NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -40,9 +42,14 @@ static const ps_option bare_rows[] = {
         "order of the ops; required; zb and auto search for one within --memory-limit: zb with I and W, "
         "auto with these or with B"),
     PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
-    PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1", "virtual stages a rank"),
+    PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1",
+                     "virtual stages a rank; 2 where a schedule takes no other number"),
     PS_OPTION_INT_AT(simulate_options, bare.num_microbatches, "num-microbatches", 1, PS_MAX_MICROBATCHES, NULL,
                      "micro-batches; required"),
+    PS_OPTION_INT_AT(simulate_options, bare.group_size, "group-size", 1, PS_MAX_MICROBATCHES, NULL,
+                     "micro-batches that interleaved sends through a stage together; pp if not given"),
+    AT(STRING, launch_counts, "launch-counts", "LIST",
+       "forwards of each rank before its first backward, for h-1f1b: one, or one a rank"),
     AT(TIMES, forward, "forward", "TIMES", "of a micro-batch's F on a virtual stage; required"),
     AT(TIMES, backward_input, "backward-input", "TIMES", "of I, the gradient of the input"),
     AT(TIMES, backward_weight, "backward-weight", "TIMES",
@@ -275,20 +282,25 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         family = strcmp(name, ps_bare_zb.name) == 0 ? &ps_bare_zb : &ps_bare_auto;
     else if (ps_option_given(&run->parsed, "effort"))
         return refuse_effort(name, status);
+    ps_bare_options bare = options->bare;
+    if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
+        bare.vp = 2;
     ps_pipeline pipeline;
+    ps_schedule_shape shape = {0};
     ps_schedule schedule;
-    PS_TRY(ps_bare_pipeline(run->arena, &options->bare, family, &pipeline, status));
+    PS_TRY(ps_bare_shape(run->arena, &bare, family, &shape, status));
+    PS_TRY(ps_bare_pipeline(run->arena, &bare, family, &pipeline, status));
     ps_simulation simulation = {
         .name = name,
-        .virtual_stages = (int32_t)options->bare.vp,
+        .virtual_stages = (int32_t)bare.vp,
         .pipeline = &pipeline,
         .schedule = &schedule,
-        .in_bytes = in_bytes(&options->bare),
+        .in_bytes = in_bytes(&bare),
     };
     if (searched)
         PS_TRY(search_order(run, family, &pipeline, &simulation, status));
     else
-        PS_TRY(ps_schedule_generate(run->arena, family->kind, &pipeline, &schedule, status));
+        PS_TRY(ps_schedule_generate_shaped(run->arena, family->kind, &pipeline, shape, &schedule, status));
     return replay(run, &simulation, NULL, status);
 }
 

@@ -103,7 +103,9 @@ static ps_code add_depths(ps_run *run, ps_partition_problem *problem, ps_status 
     if (problem->num_stages == 0)
         return ps_fail(status, PS_USAGE, "missing-option", "--schedule needs --stages");
     const ps_schedule_family *family = ps_schedule_family_named(ps_partition_schedules[options->schedule]);
-    ps_schedule_shape shape = {problem->num_stages, problem->num_stages, (int32_t)options->num_microbatches};
+    ps_schedule_shape shape = {.num_devices = problem->num_stages,
+                               .num_stages = problem->num_stages,
+                               .num_microbatches = (int32_t)options->num_microbatches};
     ps_depth_list *depth = ps_new(run->arena, ps_depth_list, 1);
     PS_TRY(ps_schedule_depths(run->arena, family->kind, shape, depth, status));
     problem->depth = depth;

@@ -2,7 +2,8 @@
 //
 // dialect_megatron.c: Megatron-LM (main of August 2026: schedules.py and arguments.py).
 //
-// 1. Pipeline schedules are 1F1B and its interleaved form. There is no GPipe and no zero-bubble schedule.
+// 1. Pipeline schedules are 1F1B and its interleaved form. There is no GPipe and no zero-bubble schedule, and stages
+//    that go there and back again (V) cannot be written down.
 // 2. Interleaving takes micro-batches in groups of the pipeline size, so their number is a multiple of it.
 // 3. Virtual stages need more than one pipeline rank.
 #include "job/dialect.h"

@@ -5,6 +5,8 @@
 //
 // 1. GPipe and 1F1B refuse fewer micro-batches than pipeline ranks.
 // 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
+// 3. Stages go there and back again (V) only under the names ZBVZeroBubble and DualPipeV, also those of a CSV file, and
+//    these take exactly two stages a rank.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -21,5 +23,9 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
         if (microbatches % rounds != 0)
             return "torchtitan-2-interleaved-rounds";
     }
+    bool there_and_back = layout->schedule == PS_SCHEDULE_ZB_V || layout->schedule == PS_SCHEDULE_V_HALF ||
+                          layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV;
+    if (there_and_back && layout->vp != 2)
+        return "torchtitan-3-v-stages";
     return NULL;
 }

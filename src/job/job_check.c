@@ -31,14 +31,6 @@ static int64_t choice(const ps_int_set *set, int32_t index)
     return set->count > 0 ? set->value[index] : 1;
 }
 
-static bool contains(const ps_int_set *set, int32_t value)
-{
-    for (int32_t index = 0; index < set->count; index++)
-        if (set->value[index] == value)
-            return true;
-    return set->count == 0;
-}
-
 static ps_code check_batch(const ps_job *job, ps_status *status)
 {
     int64_t batch = job->global_batch_size;
@@ -48,6 +40,52 @@ static ps_code check_batch(const ps_job *job, ps_status *status)
                            "a micro-batch of %d sequences is larger than the global batch of %lld",
                            (int)job->micro_batch_size.value[index], (long long)batch);
     return PS_OK;
+}
+
+// Stages on a device that a schedule takes: at least, and at most.
+typedef struct chunk_range {
+    int32_t least;
+    int32_t most;
+} chunk_range;
+
+static chunk_range chunks_of(int32_t schedule)
+{
+    switch ((ps_schedule_kind)schedule) {
+    case PS_SCHEDULE_INTERLEAVED:
+    case PS_SCHEDULE_INTERLEAVED_ZB: return (chunk_range){2, PS_MAX_STAGES};
+    case PS_SCHEDULE_LOOPED_BFS: return (chunk_range){1, PS_MAX_STAGES};
+    case PS_SCHEDULE_ZB_V:
+    case PS_SCHEDULE_V_HALF:
+    case PS_SCHEDULE_V_MIN:
+    case PS_SCHEDULE_DUALPIPEV: return (chunk_range){2, 2};
+    default: return (chunk_range){1, 1};
+    }
+}
+
+// Some allowed schedule takes some allowed number of stages on a device.
+static ps_code check_chunks(const ps_job *job, ps_status *status)
+{
+    if (job->schedule.count == 0 || job->vp.count == 0)
+        return PS_OK;    // one of them is free to follow the other
+    bool several = true; // all allowed schedules need several
+    bool one = true;     // all take one only
+    for (int32_t index = 0; index < job->schedule.count; index++) {
+        chunk_range range = chunks_of(job->schedule.value[index]);
+        for (int32_t chunk = 0; chunk < job->vp.count; chunk++)
+            if (job->vp.value[chunk] >= range.least && job->vp.value[chunk] <= range.most)
+                return PS_OK;
+        several = several && range.least > 1;
+        one = one && range.most == 1;
+    }
+    int32_t vp = job->vp.value[0];
+    if (several && vp == 1) {
+        ps_fail(status, PS_USAGE, "interleaved-needs-vp",
+                "no allowed schedule takes one stage on a device, got --vp 1");
+        return ps_fail_hint(status, "use --vp 2 or --schedule 1f1b");
+    }
+    ps_fail(status, PS_USAGE, "vp-needs-interleaved", "no allowed schedule puts %d stages on a device", (int)vp);
+    return ps_fail_hint(status,
+                        one ? "use --schedule interleaved, or --vp 1" : "use --schedule interleaved, or --vp 2");
 }
 
 static ps_code check_stages(const ps_job *job, ps_status *status)
@@ -62,19 +100,7 @@ static ps_code check_stages(const ps_job *job, ps_status *status)
         return ps_fail(status, PS_USAGE, "too-many-stages", "pp times vp is at least %lld, the limit is %d",
                        (long long)least, (int)PS_MAX_STAGES);
 
-    // Only interleaved puts several stages on a device, and it needs them.
-    if (!contains(&job->schedule, PS_SCHEDULE_INTERLEAVED) && !contains(&job->vp, 1)) {
-        ps_fail(status, PS_USAGE, "vp-needs-interleaved", "no allowed schedule puts %lld stages on a device",
-                (long long)choice(&job->vp, 0));
-        return ps_fail_hint(status, "use --schedule interleaved, or --vp 1");
-    }
-    bool only_interleaved = job->schedule.count == 1 && job->schedule.value[0] == PS_SCHEDULE_INTERLEAVED;
-    if (only_interleaved && job->vp.count == 1 && job->vp.value[0] == 1) {
-        ps_fail(status, PS_USAGE, "interleaved-needs-vp",
-                "interleaved needs at least 2 stages on a device, got --vp 1");
-        return ps_fail_hint(status, "use --vp 2 or --schedule 1f1b");
-    }
-    return PS_OK;
+    return check_chunks(job, status);
 }
 
 ps_code ps_job_check(const ps_job *job, ps_status *status)

@@ -102,7 +102,9 @@ ps_code ps_cut_explain_infeasible(ps_arena *arena, const ps_partition_problem *p
     }
     relaxed.type = type;
     if (has_cut(arena, &relaxed))
-        return explain_memory(arena, problem, status);
+        return problem->rule_only ? ps_fail(status, PS_INFEASIBLE, "memory", "no cut of %d layers into %d stages fits",
+                                            (int)problem->num_layers, (int)problem->num_stages)
+                                  : explain_memory(arena, problem, status);
     relaxed.pinned_stage = NULL;
     if (has_cut(arena, &relaxed)) {
         ps_fail(status, PS_INFEASIBLE, "pins", "no cut into %d stage%s puts every pinned layer on its stage",

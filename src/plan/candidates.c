@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "pipesched/limits.h"
+#include "plan/pipeline_build.h"
 
 // Micro-batch sizes tried when the job leaves them open: powers of two, since they map to GEMM tiles.
 enum { MAX_AUTO_MICRO_BATCH = 32 };
@@ -96,8 +97,7 @@ static bool time_in_range(const candidate_walk *walk, const ps_cost_table *table
 static void add_candidate(candidate_walk *walk)
 {
     ps_layout *layout = &walk->layout;
-    ps_schedule_shape shape = {
-        .num_devices = layout->pp, .num_stages = layout->pp * layout->vp, .num_microbatches = layout->num_microbatches};
+    ps_schedule_shape shape = ps_layout_shape(layout);
     const ps_schedule_family *family = ps_schedule_family_at(layout->schedule);
     ps_status status = {0};
 
@@ -142,6 +142,11 @@ static void add_candidate(candidate_walk *walk)
     candidate->table = table;
 }
 
+static bool has_layers_for(const candidate_walk *walk)
+{
+    return (int64_t)walk->layout.pp * walk->layout.vp <= walk->context->model->num_layers;
+}
+
 // Families that the job allows. On one pipeline rank they all run the same ops; one of them is enough.
 static void walk_schedules(candidate_walk *walk)
 {
@@ -152,12 +157,14 @@ static void walk_schedules(candidate_walk *walk)
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         if (!set_allows(&job->schedule, kind))
             continue;
-        if (whole_choice && walk->layout.pp == 1 && kind != PS_SCHEDULE_1F1B)
+        if (whole_choice && (family->needs_choices || (walk->layout.pp == 1 && kind != PS_SCHEDULE_1F1B)))
             continue;
         walk->layout.schedule = (ps_schedule_kind)kind;
-        if (!family->virtual_stages) {
-            walk->layout.vp = 1;
-            if (set_allows(&job->vp, 1))
+        int32_t only = family->placement == PS_PLACEMENT_V ? 2 : !family->virtual_stages ? 1 : 0;
+        if (only > 0) {
+            walk->layout.vp = only;
+            bool pointless = whole_choice && job->vp.count == 0 && only > 1 && !has_layers_for(walk);
+            if (set_allows(&job->vp, only) && !pointless)
                 add_candidate(walk);
         } else if (job->vp.count > 0) {
             for (int32_t index = 0; index < job->vp.count; index++) {
@@ -167,7 +174,7 @@ static void walk_schedules(candidate_walk *walk)
         } else {
             for (size_t index = 0; index < sizeof auto_chunks / sizeof auto_chunks[0]; index++) {
                 walk->layout.vp = auto_chunks[index];
-                if ((int64_t)walk->layout.pp * auto_chunks[index] <= walk->context->model->num_layers)
+                if (has_layers_for(walk))
                     add_candidate(walk);
             }
         }

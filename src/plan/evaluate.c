@@ -73,28 +73,12 @@ static void fill_prediction(ps_run *run, const ps_plan_context *context)
                                prediction->param_gather_exposed_ns;
 }
 
-// A tied weight's gradient is reduced between the rank that owns it and the rank that copies it: the copy's rank pays
-// through its own copy_parameters, this is the other one. -1: nothing is tied, or one rank has both.
-static int32_t tied_owner_device(const ps_model *model, const ps_layout *layout, const int32_t *first_layer)
-{
-    if (layout->pp == 1)
-        return -1;
-    for (int32_t layer = 0; layer < model->num_layers; layer++) {
-        if (model->layer[layer].shared_parameters == 0)
-            continue;
-        int32_t stage = 0;
-        while (first_layer[stage + 1] <= model->layer[layer].shared_with)
-            stage++;
-        return stage % layout->pp;
-    }
-    return -1;
-}
-
 ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                    const int32_t *first_layer, ps_run *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
     int32_t stages = layout->pp * layout->vp;
+    ps_placement placement = ps_schedule_family_at(layout->schedule)->placement;
 
     *out = (ps_run){.fits = true};
     ps_pipeline_build(arena, context, candidate, first_layer, &out->pipeline);
@@ -105,14 +89,17 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     out->memory = ps_new(arena, ps_plan_memory, layout->pp);
     out->once = ps_new(arena, ps_iteration_cost, layout->pp);
     out->stage = ps_new(arena, ps_layer_cost, stages);
+    // A tied weight's gradient is reduced between the rank that owns it and the rank that copies it: the copy's rank
+    // pays through its own copy_parameters, the owner's is added here.
+    int32_t owner = ps_cut_tied_owner(context->model, layout, first_layer);
     for (int32_t stage = 0; stage < stages; stage++)
-        out->stage[stage] = ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1]);
-    int32_t owner = tied_owner_device(context->model, layout, first_layer);
+        out->stage[stage] =
+            ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1], owner >= 0);
     int64_t copies = candidate->table->prefix[context->model->num_layers].copy_parameters;
     for (int32_t device = 0; device < layout->pp; device++) {
         ps_layer_cost sum = {0};
-        for (int32_t stage = device; stage < stages; stage += layout->pp)
-            sum_into(&sum, &out->stage[stage]);
+        for (int32_t chunk = 0; chunk < layout->vp; chunk++)
+            sum_into(&sum, &out->stage[ps_schedule_stage(placement, ps_layout_shape(layout), device, chunk)]);
         int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns;
         if (device == owner)
             sum.copy_parameters = copies;
@@ -140,6 +127,9 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
 {
     const ps_model *model = context->model;
     int32_t n = model->num_layers;
+    // The first and the last rank are one in a V, and they are where tied weights are.
+    bool is_v = ps_schedule_family_at(candidate->layout.schedule)->placement == PS_PLACEMENT_V;
+    bool copies = candidate->layout.pp > 1 && !is_v;
     layer_arrays arrays = {
         .cost = ps_new_raw(arena, int64_t, n),
         .state = ps_new_raw(arena, int64_t, n),
@@ -149,7 +139,7 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
         .pinned = model->pinned_stage ? ps_new_raw(arena, int32_t, n) : NULL,
     };
     for (int32_t layer = 0; layer < n; layer++) {
-        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, layer, layer + 1);
+        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, layer, layer + 1, copies);
         arrays.cost[layer] = ps_layer_work_ns(&cost);
         arrays.state[layer] = cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
         arrays.held_full[layer] = cost.held_after_forward_bytes;
@@ -186,7 +176,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     PS_TRY(check_pins(context->model, layout->pp * layout->vp, status));
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
-    ps_schedule_shape shape = {layout->pp, layout->pp * layout->vp, layout->num_microbatches};
+    ps_schedule_shape shape = ps_layout_shape(layout);
     ps_device_type type = {.name = context->group->gpu.name, .count = shape.num_stages, .memory_limit = stage_limit};
     ps_depth_list depth;
     PS_TRY(ps_schedule_depths(arena, layout->schedule, shape, &depth, status));
@@ -207,6 +197,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .keep_with_next = context->model->keep_with_next,
         .num_microbatches = layout->num_microbatches,
         .objective = layout->vp == 1 ? PS_OBJECTIVE_ITERATION : PS_OBJECTIVE_BOTTLENECK,
+        .rule_only = true, // a search says how far the nearest layout is, not each
     };
     ps_partition_options options = {.engine = PS_ENGINE_AUTO, .top_k = 1};
     if (problem.num_layers <= LONG_CHAIN)

@@ -168,7 +168,10 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp),
                                      ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
     load = ps_multiply_saturating(load, layout->num_microbatches);
-    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * (stages - 1) * hop;
+    int64_t hops = 0; // a V's turn is none
+    for (int32_t stage = 0; stage + 1 < stages; stage++)
+        hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
+    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * hops * hop;
 
     even_share share = share_of_iteration(context, candidate);
     int64_t longest = load >= single ? load : single;
@@ -180,13 +183,21 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     candidate->bound_ns = ps_add_saturating(longest, share.once_ns);
 }
 
+// Micro-batches that every device holds at once: all of them where no backward begins before the last forward.
+static int64_t always_held(const ps_layout *layout)
+{
+    bool all = layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS;
+    return all ? layout->num_microbatches : 0;
+}
+
 int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidate *candidate)
 {
     const ps_cost_table *table = candidate->table;
     const ps_layer_cost *total = &table->prefix[table->num_layers];
     int32_t pp = candidate->layout.pp;
     int64_t states = total->parameter_bytes + total->gradient_bytes + total->optimizer_bytes;
-    int64_t least = ps_ceil_div(states, pp);
+    int64_t held = ps_multiply_saturating(total->held_after_forward_bytes, always_held(&candidate->layout));
+    int64_t least = ps_ceil_div(ps_add_saturating(states, held), pp);
 
     for (int32_t layer = 0; layer < table->num_layers; layer++) {
         const ps_layer_cost *cost = &table->layer[layer];
@@ -253,7 +264,7 @@ static int64_t least_over_cuts(ps_arena *arena, const bound_terms *terms, int64_
 static const int32_t *depths_of(ps_arena *arena, const ps_candidate *candidate)
 {
     const ps_layout *layout = &candidate->layout;
-    ps_schedule_shape shape = {layout->pp, layout->pp, layout->num_microbatches};
+    ps_schedule_shape shape = ps_layout_shape(layout);
     ps_depth_list list = {0};
     ps_status status = {0};
     if (ps_schedule_depths(arena, layout->schedule, shape, &list, &status))

@@ -116,7 +116,7 @@ static double *depths(ps_arena *scratch, const ps_layout *layout)
         .num_stages = layout->pp * layout->vp, .num_devices = layout->pp, .num_microbatches = layout->num_microbatches};
     pipeline.stage = ps_new(scratch, ps_stage, pipeline.num_stages);
     for (int32_t stage = 0; stage < pipeline.num_stages; stage++)
-        pipeline.stage[stage].device = stage % layout->pp;
+        pipeline.stage[stage].device = ps_layout_device(layout, stage);
     if (ps_schedule_generate(scratch, layout->schedule, &pipeline, &schedule, &status))
         return NULL;
 

@@ -18,7 +18,7 @@ static void add_copied_state(ps_layer_cost *cost, const ps_job *job, const ps_la
     cost->optimizer_bytes += (int64_t)ceil(copies * bytes.optimizer);
 }
 
-ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end)
+ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end, bool copies)
 {
     const ps_layer_cost *a = &table->prefix[first];
     const ps_layer_cost *b = &table->prefix[end];
@@ -40,11 +40,41 @@ ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32
         if (table->layer[layer].transient_bytes > cost.transient_bytes)
             cost.transient_bytes = table->layer[layer].transient_bytes;
     }
-    if (table->layout.pp == 1)
+    if (!copies)
         cost.copy_parameters = 0;
     if (cost.copy_parameters > 0)
         add_copied_state(&cost, job, &table->layout);
     return cost;
+}
+
+ps_schedule_shape ps_layout_shape(const ps_layout *layout)
+{
+    return (ps_schedule_shape){
+        .num_devices = layout->pp, .num_stages = layout->pp * layout->vp, .num_microbatches = layout->num_microbatches};
+}
+
+int32_t ps_layout_device(const ps_layout *layout, int32_t stage)
+{
+    return ps_schedule_device(ps_schedule_family_at(layout->schedule)->placement, ps_layout_shape(layout), stage);
+}
+
+static int32_t stage_with(const int32_t *first_layer, int32_t layer)
+{
+    int32_t stage = 0;
+    while (first_layer[stage + 1] <= layer)
+        stage++;
+    return stage;
+}
+
+int32_t ps_cut_tied_owner(const ps_model *model, const ps_layout *layout, const int32_t *first_layer)
+{
+    for (int32_t layer = 0; layer < model->num_layers; layer++) {
+        if (model->layer[layer].shared_parameters == 0)
+            continue;
+        int32_t owner = ps_layout_device(layout, stage_with(first_layer, model->layer[layer].shared_with));
+        return owner == ps_layout_device(layout, stage_with(first_layer, layer)) ? -1 : owner;
+    }
+    return -1;
 }
 
 static void set_durations(ps_stage *stage, const ps_layer_cost *cost, int64_t overhead)
@@ -83,18 +113,20 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
 
     *out = (ps_pipeline){.num_stages = stages, .num_devices = layout->pp, .num_microbatches = layout->num_microbatches};
     allocate(arena, out);
+    bool copies = ps_cut_tied_owner(context->model, layout, first_layer) >= 0;
     for (int32_t device = 0; device < layout->pp; device++) {
         out->device[device].static_memory = context->job->memory_reserve_bytes;
         out->device[device].memory_limit = context->capacity_bytes;
     }
     for (int32_t stage = 0; stage < stages; stage++) {
-        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1]);
-        int32_t device = stage % layout->pp;
+        ps_layer_cost cost =
+            ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1], copies);
+        int32_t device = ps_layout_device(layout, stage);
         out->stage[stage].device = device;
         set_durations(&out->stage[stage], &cost, context->job->op_overhead_ns);
         out->device[device].static_memory += cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
         if (stage + 1 < stages) {
-            int32_t next = (stage + 1) % layout->pp;
+            int32_t next = ps_layout_device(layout, stage + 1);
             out->forward_hop[stage] = hop_between(context->group, layout, device, next, cost.output_bytes);
             out->backward_hop[stage] = hop_between(context->group, layout, next, device, cost.output_bytes);
         }

@@ -4,6 +4,7 @@
 #ifndef PS_PLAN_PIPELINE_BUILD_H
 #define PS_PLAN_PIPELINE_BUILD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "pipesched/arena.h"
@@ -12,8 +13,16 @@
 #include "plan/candidates.h"
 
 // Costs of layers first .. end - 1 together: sums, the largest transient, the last layer's output. State of copied
-// weights (a tied head away from its embedding) is included when the pipeline has more than one rank.
-ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end);
+// weights (a tied head away from its embedding) is included when there are `copies`.
+ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end, bool copies);
+
+// Shape of a layout's schedule, and the device of one of its stages.
+ps_schedule_shape ps_layout_shape(const ps_layout *layout);
+int32_t ps_layout_device(const ps_layout *layout, int32_t stage);
+
+// The rank that owns a tied weight of which another rank has a copy. -1: nothing is tied, or one rank has both, as the
+// first and the last stage of a V have.
+int32_t ps_cut_tied_owner(const ps_model *model, const ps_layout *layout, const int32_t *first_layer);
 
 // All work of one micro-batch on it, op overheads left out.
 static inline int64_t ps_layer_work_ns(const ps_layer_cost *cost)
@@ -21,8 +30,8 @@ static inline int64_t ps_layer_work_ns(const ps_layer_cost *cost)
     return cost->forward_ns + cost->recompute_ns + cost->backward_input_ns + cost->backward_weight_ns;
 }
 
-// Stage s holds layers first_layer[s] .. first_layer[s + 1] - 1 and runs on device s mod pp. Static memory includes the
-// reserve.
+// Stage s holds layers first_layer[s] .. first_layer[s + 1] - 1 and runs where the schedule's placement says. Static
+// memory includes the reserve.
 void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                        const int32_t *first_layer, ps_pipeline *out);
 

@@ -62,7 +62,7 @@ static void fill_stages(plan_filler *filler)
         ps_plan_stage *stage = &plan->stage[index];
         *stage = (ps_plan_stage){
             .stage = index,
-            .pp_rank = index % layout->pp,
+            .pp_rank = ps_layout_device(layout, index),
             .chunk = index / layout->pp,
             .tp = layout->tp,
             .dp = layout->dp,
@@ -141,6 +141,7 @@ static void fill_devices(plan_filler *filler)
     ps_plan *plan = filler->plan;
     const ps_layout *layout = &plan->layout;
 
+    ps_placement placement = ps_schedule_family_at(layout->schedule)->placement;
     plan->num_devices = layout->pp;
     plan->device = ps_new(filler->arena, ps_plan_device, layout->pp);
     for (int32_t index = 0; index < layout->pp; index++) {
@@ -166,7 +167,7 @@ static void fill_devices(plan_filler *filler)
             .in_flight_peak = timeline->in_flight_peak,
         };
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
-            device->stage[chunk] = chunk * layout->pp + index;
+            device->stage[chunk] = ps_schedule_stage(placement, ps_layout_shape(layout), index, chunk);
     }
 }
 

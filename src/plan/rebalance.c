@@ -9,15 +9,15 @@
 #include "plan/pipeline_build.h"
 
 typedef struct cut_loads {
-    int32_t devices;
+    const ps_layout *layout;
     int64_t *stage;  // load of each stage
     int64_t *device; // and of each device
 } cut_loads;
 
 static bool evens_out(const cut_loads *loads, int32_t from, int32_t to, int64_t load)
 {
-    int32_t from_device = from % loads->devices;
-    int32_t to_device = to % loads->devices;
+    int32_t from_device = ps_layout_device(loads->layout, from);
+    int32_t to_device = ps_layout_device(loads->layout, to);
     bool stages = loads->stage[to] + load < loads->stage[from];
     if (from_device == to_device)
         return stages;
@@ -51,8 +51,8 @@ static bool try_move(const ps_plan_context *context, const ps_candidate *candida
         return false;
     loads->stage[from] -= load;
     loads->stage[to] += load;
-    loads->device[from % loads->devices] -= load;
-    loads->device[to % loads->devices] += load;
+    loads->device[ps_layout_device(loads->layout, from)] -= load;
+    loads->device[ps_layout_device(loads->layout, to)] += load;
     first_layer[boundary] += down ? 1 : -1;
     return true;
 }
@@ -62,14 +62,14 @@ void ps_cut_rebalance(ps_arena *arena, const ps_plan_context *context, const ps_
 {
     const ps_layout *layout = &candidate->layout;
     int32_t stages = layout->pp * layout->vp;
-    cut_loads loads = {.devices = layout->pp};
+    cut_loads loads = {.layout = layout};
 
     loads.stage = ps_new(arena, int64_t, stages);
     loads.device = ps_new(arena, int64_t, layout->pp);
     for (int32_t stage = 0; stage < stages; stage++) {
         for (int32_t layer = first_layer[stage]; layer < first_layer[stage + 1]; layer++) {
             loads.stage[stage] += ps_layer_work_ns(&candidate->table->layer[layer]);
-            loads.device[stage % layout->pp] += ps_layer_work_ns(&candidate->table->layer[layer]);
+            loads.device[ps_layout_device(layout, stage)] += ps_layer_work_ns(&candidate->table->layer[layer]);
         }
     }
     int64_t budget = 4 * ps_multiply_saturating(stages, candidate->table->num_layers);

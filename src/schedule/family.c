@@ -4,6 +4,7 @@
 #include "schedule/family.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "pipesched/limits.h"
@@ -45,25 +46,79 @@ ps_code ps_family_one_stage(const char *family, ps_schedule_shape shape, ps_stat
     return ps_fail_hint(status, "use %d stage%s", (int)shape.num_devices, ps_plural(shape.num_devices));
 }
 
-static ps_code refuse_placement(const char *family, ps_status *status, int32_t stage, int32_t device)
+ps_code ps_family_two_stages(const char *family, ps_schedule_shape shape, ps_status *status)
+{
+    PS_TRY(ps_family_counts(shape, status));
+    if (shape.num_stages == 2 * (int64_t)shape.num_devices)
+        return PS_OK;
+    char rule[sizeof status->rule];
+    snprintf(rule, sizeof rule, "%s-two-stages", family);
+    ps_fail(status, PS_ILLEGAL, rule, "%s puts two stages on a device, got %d stages on %d device%s", family,
+            (int)shape.num_stages, (int)shape.num_devices, shape.num_devices == 1 ? "" : "s");
+    return ps_fail_hint(status, "use %lld stages", 2 * (long long)shape.num_devices);
+}
+
+int64_t ps_family_v_slots(ps_schedule_shape shape)
+{
+    return 6 * ((int64_t)shape.num_microbatches + shape.num_devices) + 16;
+}
+
+ps_code ps_family_slots_fit(const char *family, ps_schedule_shape shape, ps_status *status)
+{
+    PS_TRY(ps_family_two_stages(family, shape, status));
+    int64_t slots = ps_family_v_slots(shape) * shape.num_devices;
+    if (slots <= PS_MAX_OPS)
+        return PS_OK;
+    return ps_fail(status, PS_BAD_INPUT, "too-many-slots",
+                   "%s on %d devices with %d micro-batches takes %lld slots of time, limit %lld", family,
+                   (int)shape.num_devices, (int)shape.num_microbatches, (long long)slots, (long long)PS_MAX_OPS);
+}
+
+ps_code ps_family_several_stages(const char *family, ps_schedule_shape shape, ps_status *status)
+{
+    int32_t devices = shape.num_devices;
+    int32_t below = shape.num_stages / devices * devices;
+    char rule[sizeof status->rule];
+    if (shape.num_stages != below) {
+        snprintf(rule, sizeof rule, "%s-stages", family);
+        ps_fail(status, PS_ILLEGAL, rule,
+                "%s puts equally many stages on every device: %d stages are not a multiple of %d devices", family,
+                (int)shape.num_stages, (int)devices);
+        int32_t low = below < 2 * devices ? 2 * devices : below;
+        return low > shape.num_stages ? ps_fail_hint(status, "use %d stages", (int)low)
+                                      : ps_fail_hint(status, "use %d or %d stages", (int)low, (int)(low + devices));
+    }
+    if (below >= 2 * devices)
+        return PS_OK;
+    snprintf(rule, sizeof rule, "%s-virtual-stages", family);
+    return ps_fail(status, PS_ILLEGAL, rule, "%s needs at least 2 stages a device, got %d stages on %d device%s",
+                   family, (int)shape.num_stages, (int)devices, devices == 1 ? "" : "s");
+}
+
+static ps_code refuse_placement(const ps_schedule_family *family, ps_status *status, int32_t stage, int32_t device)
 {
     char rule[sizeof status->rule];
-    snprintf(rule, sizeof rule, "%s-placement", family);
+    snprintf(rule, sizeof rule, "%s-placement", family->name);
     ps_fail(status, PS_ILLEGAL, rule, "%s does not run stage %d on device %d with the stages before it as they are",
-            family, (int)stage, (int)device);
-    return ps_fail_hint(status, "put stage s on device s mod the number of devices");
+            family->name, (int)stage, (int)device);
+    return ps_fail_hint(status, family->placement == PS_PLACEMENT_V
+                                    ? "put stages on the devices in order and then in reverse order"
+                                    : "put stage s on device s mod the number of devices");
 }
 
 // Fill the rank of every device, or refuse.
-static ps_code rank_devices(const char *family, const ps_pipeline *pipeline, int32_t *rank_of, ps_status *status)
+static ps_code rank_devices(const ps_schedule_family *family, const ps_pipeline *pipeline, int32_t *rank_of,
+                            ps_status *status)
 {
     int32_t devices = pipeline->num_devices;
     const ps_stage *stage = pipeline->stage;
+    ps_schedule_shape shape = ps_family_shape(pipeline);
     for (int32_t device = 0; device < devices; device++)
         rank_of[device] = -1;
     for (int32_t s = 0; s < pipeline->num_stages; s++) {
         bool first_chunk = s < devices;
-        if (first_chunk ? rank_of[stage[s].device] >= 0 : stage[s].device != stage[s - devices].device)
+        if (first_chunk ? rank_of[stage[s].device] >= 0
+                        : rank_of[stage[s].device] != ps_schedule_device(family->placement, shape, s))
             return refuse_placement(family, status, s, stage[s].device);
         if (first_chunk)
             rank_of[stage[s].device] = s;
@@ -71,27 +126,43 @@ static ps_code rank_devices(const char *family, const ps_pipeline *pipeline, int
     return PS_OK;
 }
 
-ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pipeline *pipeline, ps_schedule *out,
-                           ps_status *status)
+ps_code ps_family_ops_fit(const ps_family *family, ps_schedule_shape shape, ps_status *status)
+{
+    int64_t ops = ps_family_rank_ops(family, shape) * shape.num_devices;
+    if (ops <= PS_MAX_OPS)
+        return PS_OK;
+    return ps_fail(status, PS_BAD_INPUT, "too-many-ops", "%d stages and %d micro-batches make %lld ops, limit %lld",
+                   (int)shape.num_stages, (int)shape.num_microbatches, (long long)ops, (long long)PS_MAX_OPS);
+}
+
+ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pipeline *pipeline,
+                           ps_schedule_shape shape, ps_schedule *out, ps_status *status)
 {
     int32_t devices = pipeline->num_devices;
-    ps_schedule_shape shape = ps_family_shape(pipeline);
     int32_t *rank_of = ps_new_raw(arena, int32_t, devices);
     PS_TRY(family->family.legal(shape, status));
-    PS_TRY(rank_devices(family->family.name, pipeline, rank_of, status));
+    PS_TRY(rank_devices(&family->family, pipeline, rank_of, status));
+    PS_TRY(ps_family_ops_fit(family, shape, status));
 
     int64_t rank_ops = ps_family_rank_ops(family, shape);
-    if (rank_ops * devices > PS_MAX_OPS)
-        return ps_fail(status, PS_BAD_INPUT, "too-many-ops", "%d stages and %d micro-batches make %lld ops, limit %lld",
-                       (int)shape.num_stages, (int)shape.num_microbatches, (long long)(rank_ops * devices),
-                       (long long)PS_MAX_OPS);
+    const ps_op *all = NULL;
+    if (family->write_all) {
+        ps_op *written = ps_new_raw(arena, ps_op, rank_ops * devices);
+        family->write_all(arena, shape, written);
+        all = written;
+    }
     out->num_devices = devices;
     out->first = ps_new_raw(arena, int32_t, devices + 1);
     out->op = ps_new_raw(arena, ps_op, rank_ops * devices);
     ps_op *op = out->op;
     for (int32_t device = 0; device < devices; device++) {
         out->first[device] = (int32_t)(op - out->op);
-        op = family->write_rank(shape, rank_of[device], op);
+        if (!all) {
+            op = family->write_rank(shape, rank_of[device], op);
+            continue;
+        }
+        memcpy(op, all + rank_of[device] * rank_ops, (size_t)rank_ops * sizeof *op);
+        op += rank_ops;
     }
     out->first[devices] = (int32_t)(op - out->op);
     return PS_OK;

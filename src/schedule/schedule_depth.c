@@ -2,11 +2,10 @@
 //
 // schedule_depth.c: how many micro-batches each stage of a named family has in flight, counted on its own op order.
 //
-// Time does not matter: what a device holds depends on the order of its own ops alone. One rank is written at a time,
-// into one buffer, so memory is that of the longest rank. O(ops).
+// Time does not matter: what a device holds depends on the order of its own ops alone. One rank is written at a time
+// where the family can, into one buffer, so memory is that of the longest rank. O(ops).
 #include <stddef.h>
 
-#include "pipesched/limits.h"
 #include "schedule/family.h"
 
 // One stage's counts while its rank's ops are walked.
@@ -66,12 +65,11 @@ ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_s
     int32_t microbatches = shape.num_microbatches;
     int32_t chunks = shape.num_stages / devices;
     int64_t rank_ops = ps_family_rank_ops(family, shape);
-    if (rank_ops * devices > PS_MAX_OPS)
-        return ps_fail(status, PS_BAD_INPUT, "too-many-ops", "%d stages and %d micro-batches make %lld ops, limit %lld",
-                       (int)shape.num_stages, (int)microbatches, (long long)(rank_ops * devices),
-                       (long long)PS_MAX_OPS);
+    PS_TRY(ps_family_ops_fit(family, shape, status));
 
-    ps_op *op = ps_new_raw(arena, ps_op, rank_ops);
+    ps_op *op = ps_new_raw(arena, ps_op, family->write_all ? rank_ops * devices : rank_ops);
+    if (family->write_all)
+        family->write_all(arena, shape, op);
     int32_t *most_weight = ps_new_raw(arena, int32_t, (int64_t)chunks * (microbatches + 1));
     counts *count = ps_new_raw(arena, counts, chunks);
     ps_depth **front = ps_new_raw(arena, ps_depth *, shape.num_stages);
@@ -83,11 +81,12 @@ ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_s
             count[chunk] = (counts){.most_weight = most_weight + (int64_t)chunk * (microbatches + 1)};
         for (int64_t i = 0; i < (int64_t)chunks * (microbatches + 1); i++)
             most_weight[i] = -1;
-        const ps_op *end = family->write_rank(shape, rank, op);
-        for (const ps_op *o = op; o < end; o++)
+        const ps_op *first = family->write_all ? op + rank * rank_ops : op;
+        const ps_op *end = family->write_all ? first + rank_ops : family->write_rank(shape, rank, op);
+        for (const ps_op *o = first; o < end; o++)
             count_op(&count[o->stage / devices], *o);
         for (int32_t chunk = 0; chunk < chunks; chunk++) {
-            int32_t stage = chunk * devices + rank;
+            int32_t stage = ps_schedule_stage(family->family.placement, shape, rank, chunk);
             int32_t size = front_size(count[chunk].most_weight, microbatches, NULL);
             out->first[stage + 1] = size;
             front[stage] = ps_new_raw(arena, ps_depth, size);

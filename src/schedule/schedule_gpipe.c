@@ -23,7 +23,7 @@ static ps_code legal(ps_schedule_shape shape, ps_status *status)
 
 static ps_code generate(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status)
 {
-    return ps_family_generate(arena, &ps_family_gpipe, pipeline, out, status);
+    return ps_family_generate(arena, &ps_family_gpipe, pipeline, ps_family_shape(pipeline), out, status);
 }
 
 const ps_family ps_family_gpipe = {

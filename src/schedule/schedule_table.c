@@ -12,6 +12,13 @@ static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS] = {
     [PS_SCHEDULE_INTERLEAVED] = &ps_family_interleaved,
     [PS_SCHEDULE_ZB_H1] = &ps_family_zb_h1,
     [PS_SCHEDULE_ZB_H2] = &ps_family_zb_h2,
+    [PS_SCHEDULE_LOOPED_BFS] = &ps_family_looped_bfs,
+    [PS_SCHEDULE_INTERLEAVED_ZB] = &ps_family_interleaved_zb,
+    [PS_SCHEDULE_ZB_V] = &ps_family_zb_v,
+    [PS_SCHEDULE_V_HALF] = &ps_family_v_half,
+    [PS_SCHEDULE_V_MIN] = &ps_family_v_min,
+    [PS_SCHEDULE_DUALPIPEV] = &ps_family_dualpipev,
+    [PS_SCHEDULE_H_1F1B] = &ps_family_h_1f1b,
 };
 
 const ps_family *ps_family_at(ps_schedule_kind kind)
@@ -33,13 +40,27 @@ const ps_schedule_family *ps_schedule_family_named(const char *name)
     return NULL;
 }
 
-int32_t ps_schedule_loop_device(ps_schedule_shape shape, int32_t stage)
+int32_t ps_schedule_device(ps_placement placement, ps_schedule_shape shape, int32_t stage)
 {
-    return stage % shape.num_devices;
+    int32_t within = stage % shape.num_devices;
+    bool back = placement == PS_PLACEMENT_V && stage / shape.num_devices % 2 == 1;
+    return back ? shape.num_devices - 1 - within : within;
+}
+
+int32_t ps_schedule_stage(ps_placement placement, ps_schedule_shape shape, int32_t device, int32_t chunk)
+{
+    bool back = placement == PS_PLACEMENT_V && chunk % 2 == 1;
+    return chunk * shape.num_devices + (back ? shape.num_devices - 1 - device : device);
 }
 
 ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,
                              ps_status *status)
 {
     return ps_family_at(kind)->family.generate(arena, pipeline, out, status);
+}
+
+ps_code ps_schedule_generate_shaped(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline,
+                                    ps_schedule_shape shape, ps_schedule *out, ps_status *status)
+{
+    return ps_family_generate(arena, ps_family_at(kind), pipeline, shape, out, status);
 }

@@ -31,7 +31,7 @@ static void fill_pipeline(ps_arena *arena, ps_schedule_shape shape, ps_pipeline 
                          .device = ps_new(arena, ps_device, shape.num_devices)};
     for (int32_t s = 0; s < shape.num_stages; s++) {
         int64_t f = 1000 + 37 * (s % 11);
-        out->stage[s] = (ps_stage){.device = ps_schedule_loop_device(shape, s),
+        out->stage[s] = (ps_stage){.device = ps_schedule_device(PS_PLACEMENT_LOOP, shape, s),
                                    .duration_ns = {f, 2 * f, f, f},
                                    .held_after_forward = 10,
                                    .held_after_backward_input = 4};
@@ -197,12 +197,12 @@ static int run_case(bench_case c)
 int main(void)
 {
     static const bench_case cases[] = {
-        {.kind = PS_SCHEDULE_GPIPE, .shape = {64, 64, 1024}},
-        {.kind = PS_SCHEDULE_1F1B, .shape = {64, 64, 1024}},
-        {.kind = PS_SCHEDULE_ZB_H1, .shape = {64, 64, 1024}},
-        {.kind = PS_SCHEDULE_ZB_H2, .shape = {64, 64, 1024}},
-        {.kind = PS_SCHEDULE_INTERLEAVED, .shape = {8, 32, 128}},
-        {.kind = PS_SCHEDULE_INTERLEAVED, .shape = {64, 256, 1024}},
+        {.kind = PS_SCHEDULE_GPIPE, .shape = {.num_devices = 64, .num_stages = 64, .num_microbatches = 1024}},
+        {.kind = PS_SCHEDULE_1F1B, .shape = {.num_devices = 64, .num_stages = 64, .num_microbatches = 1024}},
+        {.kind = PS_SCHEDULE_ZB_H1, .shape = {.num_devices = 64, .num_stages = 64, .num_microbatches = 1024}},
+        {.kind = PS_SCHEDULE_ZB_H2, .shape = {.num_devices = 64, .num_stages = 64, .num_microbatches = 1024}},
+        {.kind = PS_SCHEDULE_INTERLEAVED, .shape = {.num_devices = 8, .num_stages = 32, .num_microbatches = 128}},
+        {.kind = PS_SCHEDULE_INTERLEAVED, .shape = {.num_devices = 64, .num_stages = 256, .num_microbatches = 1024}},
     };
     int exit_status = 0;
     printf("%-12s %6s %6s %6s %9s %10s %10s %10s %10s %8s\n", "million/s", "pp", "stages", "m", "ops", "generate",

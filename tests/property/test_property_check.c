@@ -247,6 +247,10 @@ static void every_change_of_one_figure_is_refused(void **state)
         {.pp = 4, .vp = 1, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_ZB_H1},
         {.pp = 2, .vp = 1, .dp = 1, .tp = 2, .schedule = PS_SCHEDULE_ZB_H2, .no_barrier = true},
         {.pp = 1, .vp = 1, .dp = 4, .tp = 1, .schedule = PS_SCHEDULE_1F1B},
+        {.pp = 2, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_LOOPED_BFS},
+        {.pp = 2, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_INTERLEAVED_ZB},
+        {.pp = 4, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_ZB_V},
+        {.pp = 2, .vp = 2, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_V_HALF},
     };
     for (size_t index = 0; index < sizeof specs / sizeof specs[0]; index++) {
         plan_spec spec = specs[index];

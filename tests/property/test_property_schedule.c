@@ -17,6 +17,7 @@ static sample draw(ps_arena *arena, ps_rng *rng, int32_t round)
     sample s = {.kind = (ps_schedule_kind)(round % PS_SCHEDULE_KINDS)};
     s.shape = random_shape(rng, s.kind);
     s.pipeline = random_stages(arena, rng, s.shape.num_devices, s.shape.num_stages, s.shape.num_microbatches);
+    place_for(arena, s.pipeline, s.kind);
     return s;
 }
 

@@ -20,6 +20,7 @@ static ps_schedule random_schedule(ps_arena *arena, ps_rng *rng, int32_t round, 
     ps_schedule_kind kind = (ps_schedule_kind)(round % PS_SCHEDULE_KINDS);
     ps_schedule_shape shape = random_shape(rng, kind);
     *pipeline = random_stages(arena, rng, shape.num_devices, shape.num_stages, shape.num_microbatches);
+    place_for(arena, *pipeline, kind);
     ps_schedule schedule = schedule_for(arena, *pipeline, kind);
     int32_t ops = schedule.first[schedule.num_devices];
     ps_arena *scratch = ps_arena_new(0);

@@ -77,6 +77,24 @@ ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_
     return pipeline;
 }
 
+void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind)
+{
+    ps_schedule_shape shape = {.num_devices = pipeline->num_devices, .num_stages = pipeline->num_stages};
+    for (int32_t s = 0; s < pipeline->num_stages; s++)
+        pipeline->stage[s].device = ps_schedule_device(ps_schedule_family_at(kind)->placement, shape, s);
+    for (int32_t s = 0; s + 1 < pipeline->num_stages; s++)
+        if (pipeline->stage[s].device == pipeline->stage[s + 1].device)
+            pipeline->forward_hop[s] = pipeline->backward_hop[s] = (ps_hop){0};
+    ps_pipeline_assign_lanes(arena, pipeline);
+}
+
+ps_pipeline *v_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost)
+{
+    ps_pipeline *pipeline = looped_stages(arena, devices, 2 * devices, microbatches, cost);
+    place_for(arena, pipeline, PS_SCHEDULE_ZB_V);
+    return pipeline;
+}
+
 ps_schedule schedule_for(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind)
 {
     ps_schedule schedule = {0};
@@ -102,12 +120,17 @@ ps_timeline run(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind k
 
 ps_schedule_shape random_shape(ps_rng *rng, ps_schedule_kind kind)
 {
-    bool looped = ps_schedule_family_at(kind)->virtual_stages;
-    ps_schedule_shape shape = {.num_devices = (int32_t)ps_rng_range(rng, 1, 6)};
-    int32_t chunks = looped ? (int32_t)ps_rng_range(rng, 2, 4) : 1;
-    int32_t group = looped ? shape.num_devices : 1;
-    shape.num_stages = shape.num_devices * chunks;
-    shape.num_microbatches = group * (int32_t)ps_rng_range(rng, 1, looped ? 3 : 15);
+    const ps_schedule_family *family = ps_schedule_family_at(kind);
+    ps_schedule_shape shape = {0};
+    ps_status status;
+    do {
+        int32_t most = family->placement == PS_PLACEMENT_V ? 2 : family->virtual_stages ? 4 : 1;
+        int32_t chunks = (int32_t)ps_rng_range(rng, most > 1 ? 2 : 1, most);
+        shape.num_devices = (int32_t)ps_rng_range(rng, 1, 6);
+        shape.num_stages = shape.num_devices * chunks;
+        shape.num_microbatches = (int32_t)ps_rng_range(rng, 1, 15);
+        status = (ps_status){0};
+    } while (family->legal(shape, &status) != PS_OK);
     return shape;
 }
 

@@ -27,6 +27,12 @@ ps_pipeline *looped_stages(ps_arena *arena, int32_t devices, int32_t stages, int
 // Loop placement, every time up to 9, hops with latency and occupancy, every held size up to 9.
 ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_t stages, int32_t microbatches);
 
+// Move the stages of a pipeline to where a family wants them; nothing is sent within a device.
+void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind);
+
+// Two stages a device in a V, all alike.
+ps_pipeline *v_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost);
+
 // The schedule of a family, its timeline, and their check; a refusal fails the test.
 ps_schedule schedule_for(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind);
 ps_timeline simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule);

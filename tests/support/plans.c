@@ -5,6 +5,17 @@
 #include <math.h>
 #include <stdio.h>
 
+static ps_placement placement_of(const ps_layout *layout)
+{
+    return ps_schedule_family_at(layout->schedule)->placement;
+}
+
+static ps_schedule_shape shape_of(const ps_layout *layout)
+{
+    return (ps_schedule_shape){
+        .num_devices = layout->pp, .num_stages = layout->pp * layout->vp, .num_microbatches = layout->num_microbatches};
+}
+
 enum { LAYERS_A_STAGE = 2 };
 
 static const char *block_name(ps_arena *arena, int32_t number)
@@ -37,7 +48,7 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
         int64_t odd = index % 3;
         plan->stage[index] = (ps_plan_stage){
             .stage = index,
-            .pp_rank = index % layout->pp,
+            .pp_rank = ps_schedule_device(placement_of(layout), shape_of(layout), index),
             .chunk = index / layout->pp,
             .tp = layout->tp,
             .dp = layout->dp,
@@ -137,7 +148,7 @@ static void make_devices(ps_arena *arena, ps_plan *plan)
                                    .optimizer_ns = 20000 - 100 * index,
                                    .param_gather_exposed_ns = 10000 + 100 * index};
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
-            device->stage[chunk] = chunk * layout->pp + index;
+            device->stage[chunk] = ps_schedule_stage(placement_of(layout), shape_of(layout), index, chunk);
     }
 }
 

@@ -7,9 +7,22 @@ typedef struct family_case {
 } family_case;
 
 static const family_case FAMILIES[] = {
-    {PS_SCHEDULE_GPIPE, 1},       {PS_SCHEDULE_1F1B, 1},  {PS_SCHEDULE_INTERLEAVED, 2},
-    {PS_SCHEDULE_INTERLEAVED, 3}, {PS_SCHEDULE_ZB_H1, 1}, {PS_SCHEDULE_ZB_H2, 1},
+    {PS_SCHEDULE_GPIPE, 1},          {PS_SCHEDULE_1F1B, 1},       {PS_SCHEDULE_INTERLEAVED, 2},
+    {PS_SCHEDULE_INTERLEAVED, 3},    {PS_SCHEDULE_ZB_H1, 1},      {PS_SCHEDULE_ZB_H2, 1},
+    {PS_SCHEDULE_LOOPED_BFS, 1},     {PS_SCHEDULE_LOOPED_BFS, 3}, {PS_SCHEDULE_INTERLEAVED_ZB, 2},
+    {PS_SCHEDULE_INTERLEAVED_ZB, 3},
 };
+
+// Their order is not derived again, all else is.
+static const family_case V_FAMILIES[] = {
+    {PS_SCHEDULE_ZB_V, 2}, {PS_SCHEDULE_V_HALF, 2}, {PS_SCHEDULE_V_MIN, 2}, {PS_SCHEDULE_DUALPIPEV, 2}};
+
+static bool is_legal(family_case family, int32_t pp, int32_t microbatches)
+{
+    ps_status status = {0};
+    ps_schedule_shape shape = {.num_devices = pp, .num_stages = pp * family.vp, .num_microbatches = microbatches};
+    return ps_schedule_family_at(family.kind)->legal(shape, &status) == PS_OK;
+}
 
 static ps_plan *family_plan(ps_arena *arena, family_case family, int32_t pp, int32_t microbatches)
 {
@@ -29,12 +42,40 @@ static void every_generated_schedule_has_the_order_that_it_names(void **state)
     for (size_t index = 0; index < sizeof FAMILIES / sizeof FAMILIES[0]; index++) {
         for (int32_t pp = 1; pp <= 6; pp++) {
             for (int32_t m = 1; m <= 14; m++) {
-                if (FAMILIES[index].vp > 1 && m % pp != 0)
+                if (!is_legal(FAMILIES[index], pp, m))
                     continue;
                 assert_holds(*state, family_plan(*state, FAMILIES[index], pp, m));
             }
         }
     }
+}
+
+static void every_v_schedule_holds(void **state)
+{
+    for (size_t index = 0; index < sizeof V_FAMILIES / sizeof V_FAMILIES[0]; index++)
+        for (int32_t pp = 1; pp <= 5; pp++)
+            for (int32_t m = 1; m <= 12; m++)
+                if (is_legal(V_FAMILIES[index], pp, m))
+                    assert_holds(*state, family_plan(*state, V_FAMILIES[index], pp, m));
+}
+
+static void a_v_schedule_in_a_loop_or_with_three_chunks_is_found(void **state)
+{
+    ps_plan *plan = family_plan(*state, (family_case){PS_SCHEDULE_INTERLEAVED_ZB, 2}, 3, 6);
+    plan->layout.schedule = PS_SCHEDULE_ZB_V;
+    plan->inputs.job.schedule.count = 0;
+    assert_found(*state, plan, "stage-device", "/stages/3/pp_rank");
+    plan = family_plan(*state, (family_case){PS_SCHEDULE_INTERLEAVED_ZB, 3}, 1, 6);
+    plan->layout.schedule = PS_SCHEDULE_V_MIN;
+    plan->inputs.job.schedule.count = 0;
+    assert_found(*state, plan, "schedule-chunks", "/layout/vp");
+}
+
+static void a_v_schedule_with_an_op_missing_is_found(void **state)
+{
+    ps_plan *plan = family_plan(*state, V_FAMILIES[1], 2, 4);
+    plan->schedule.op[3] = plan->schedule.op[2];
+    assert_found(*state, plan, "duplicate-cell", "/schedule/cells/0/3");
 }
 
 static void any_two_neighbouring_ops_swapped_are_found(void **state)
@@ -98,6 +139,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(every_generated_schedule_has_the_order_that_it_names),
+        test_in_arena(every_v_schedule_holds),
+        test_in_arena(a_v_schedule_in_a_loop_or_with_three_chunks_is_found),
+        test_in_arena(a_v_schedule_with_an_op_missing_is_found),
         test_in_arena(any_two_neighbouring_ops_swapped_are_found),
         test_in_arena(a_deadlock_is_reported_as_the_cycle_of_ops_that_wait),
         test_in_arena(an_op_before_its_own_forward_is_a_deadlock),

@@ -301,7 +301,7 @@ static void shapes_that_interleaved_cannot_have_are_found(void **state)
 {
     ps_plan *plan = small_plan(*state);
     plan->layout.schedule = PS_SCHEDULE_INTERLEAVED;
-    assert_found(*state, plan, "schedule-chunks", "/layout");
+    assert_found(*state, plan, "schedule-chunks", "/layout/vp");
 }
 
 int main(void)

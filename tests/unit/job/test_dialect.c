@@ -43,6 +43,20 @@ static void megatron_has_no_zero_bubble_schedule(void **state)
     assert_null(ps_dialect_megatron(&layout));
 }
 
+static void a_v_placement_is_for_torchtitan_with_two_stages_a_rank_only(void **state)
+{
+    (void)state;
+    const ps_schedule_kind kinds[] = {PS_SCHEDULE_ZB_V, PS_SCHEDULE_V_HALF, PS_SCHEDULE_V_MIN, PS_SCHEDULE_DUALPIPEV};
+    for (size_t index = 0; index < sizeof kinds / sizeof kinds[0]; index++) {
+        ps_layout layout = layout_of(kinds[index], 4, 2, 8);
+        assert_null(ps_dialect_torchtitan(&layout));
+        assert_string_equal(ps_dialect_megatron(&layout), "megatron-1-schedule");
+        assert_string_equal(ps_dialect_deepspeed(&layout), "deepspeed-1-schedule");
+        layout.vp = 3;
+        assert_string_equal(ps_dialect_torchtitan(&layout), "torchtitan-3-v-stages");
+    }
+}
+
 static void pytorch_refuses_fewer_micro_batches_than_ranks(void **state)
 {
     (void)state;
@@ -71,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(megatron_and_pytorch_disagree_on_interleaved_micro_batches),
         cmocka_unit_test(megatron_has_no_zero_bubble_schedule),
+        cmocka_unit_test(a_v_placement_is_for_torchtitan_with_two_stages_a_rank_only),
         cmocka_unit_test(pytorch_refuses_fewer_micro_batches_than_ranks),
         cmocka_unit_test(deepspeed_shards_no_gradients_across_a_pipeline),
         cmocka_unit_test(targets_are_listed_in_order),

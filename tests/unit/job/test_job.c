@@ -161,8 +161,9 @@ static void values_of_later_releases_are_refused_with_what_works(void **state)
     assert_refused("precision", "fp8", "unsupported-precision", "supported: bf16, fp16, fp32");
     assert_refused("optimizer", "muon", "unsupported-optimizer", "supported: adam, adamw, sgd");
     assert_refused("recompute", "none,selective", "unsupported-recompute", "supported: none, full");
-    assert_refused("schedule", "dualpipev", "unsupported-schedule",
-                   "supported: gpipe, 1f1b, interleaved, zb-h1, zb-h2");
+    assert_refused("schedule", "dualpipe", "unsupported-schedule",
+                   "supported: gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, "
+                   "v-min, dualpipev");
     assert_refused("cp", "2", "unsupported-cp", "supported: auto, 1");
     assert_refused("ep", "1,2", "unsupported-ep", "supported: auto, 1");
     assert_refused("etp", "4", "unsupported-etp", "supported: auto, 1");
@@ -204,6 +205,8 @@ static void options_that_can_never_work_together_are_refused(void **state)
     assert_check_fails(JOB({"micro-batch-size", "1,128"}), "micro-batch-too-large");
     assert_check_fails(JOB({"vp", "2,4"}, {"schedule", "1f1b,zb-h1"}), "vp-needs-interleaved");
     assert_check_fails(JOB({"vp", "1"}, {"schedule", "interleaved"}), "interleaved-needs-vp");
+    assert_check_fails(JOB({"vp", "1"}, {"schedule", "zb-v,interleaved-zb"}), "interleaved-needs-vp");
+    assert_check_fails(JOB({"vp", "3,4"}, {"schedule", "zb-v,v-half,1f1b"}), "vp-needs-interleaved");
     assert_check_fails(JOB({"pp", "60000"}, {"vp", "2"}, {"schedule", "interleaved"}), "too-many-stages");
     assert_check_fails(JOB({"memory-limit", "2GiB"}), "memory-reserve");
 }

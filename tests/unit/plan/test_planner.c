@@ -94,7 +94,8 @@ static void threads_do_not_change_the_plan(void **state)
         free(text[index]);
 }
 
-// Every cut of every candidate, by brute force: none is faster than the bound or than the plan's winner says.
+// Every cut of every candidate, by brute force: none is faster than the bound or than the plan's winner says, and none
+// smaller than the bound on memory.
 static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                            int32_t *first_layer, int32_t stage, int64_t *best)
 {
@@ -105,6 +106,7 @@ static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, cons
         ps_status status = {0};
         first_layer[stages] = layers;
         assert_ok(ps_run_cut(arena, context, candidate, first_layer, &run, &status), &status);
+        assert_true(run.memory[run.fullest].total_peak >= ps_layout_bound_memory(context, candidate));
         if (run.fits && run.prediction.iteration_ns < *best)
             *best = run.prediction.iteration_ns;
         return;
@@ -281,6 +283,66 @@ static void the_optimizer_barrier_decides_what_counts(void **state)
     assert_true(plan.prediction.span_ns < plan.prediction.makespan_ns);
 }
 
+// The checker derives placement, time and memory of any schedule again, and the order of those with a closed form.
+static void every_schedule_gives_a_plan_that_holds(void **state)
+{
+    for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
+        const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
+        if (family->needs_choices)
+            continue;
+        ps_plan plan = plan_of(*state, timed_model, "1x2xA100-SXM4-80GB",
+                               OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "2", "micro-batch-size",
+                                       "1", "schedule", family->name));
+        ps_check_result result;
+        ps_status status = {0};
+        assert_true(plan.feasible);
+        assert_int_equal(plan.layout.schedule, kind);
+        assert_ok(ps_check_plan(*state, &plan, &result, &status), &status);
+        assert_int_equal(result.total, 0);
+        if (family->placement != PS_PLACEMENT_V)
+            continue;
+        assert_int_equal(plan.layout.vp, 2);
+        assert_int_equal(plan.stage[3].pp_rank, 0);
+        assert_int_equal(plan.device[0].stage[1], 3);
+        assert_string_equal(plan.hop[1].link, "none"); // stages 1 and 2 share rank 1
+    }
+}
+
+static void v_schedules_want_two_layers_a_rank(void **state)
+{
+    ps_plan plan = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "schedule", "zb-v"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "fewer-layers-than-stages");
+    assert_string_equal(plan.reason[0].hint, "at most --pp 3");
+}
+
+static int64_t parameter_bytes(const ps_plan *plan)
+{
+    int64_t bytes = 0;
+    for (int32_t device = 0; device < plan->num_devices; device++)
+        bytes += plan->device[device].memory.parameters;
+    return bytes;
+}
+
+// GPT-2's head is its embedding, 50257 rows, padded to 50304, of 768 parameters. With 1F1B the last rank has a copy and
+// both reduce its gradient; in a V both are on rank 0.
+static void tied_weights_are_there_once_when_the_pipeline_turns_back(void **state)
+{
+    ps_plan line = plan_of(*state, "gpt2", "1x2xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "2", "micro-batch-size", "1",
+                                   "schedule", "1f1b"));
+    ps_plan v = plan_of(*state, "gpt2", "1x2xA100-SXM4-80GB",
+                        OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "2", "micro-batch-size", "1",
+                                "schedule", "zb-v"));
+    assert_true(line.feasible && v.feasible);
+    assert_int_equal(parameter_bytes(&line) - parameter_bytes(&v), INT64_C(2) * 50304 * 768);
+    for (int32_t device = 0; device < 2; device++) {
+        assert_true(line.device[device].grad_sync_ns > 0);
+        assert_int_equal(v.device[device].grad_sync_ns, 0);
+    }
+}
+
 // Every built-in model on every built-in cluster gets a verdict: a plan that holds, or reasons.
 static void every_built_in_pair_has_an_answer(void **state)
 {
@@ -317,6 +379,9 @@ int main(void)
         test_in_arena(memory_beyond_counting_rules_out_only_its_layout),
         test_in_arena(a_time_limit_cuts_a_batch_short),
         test_in_arena(the_optimizer_barrier_decides_what_counts),
+        test_in_arena(every_schedule_gives_a_plan_that_holds),
+        test_in_arena(v_schedules_want_two_layers_a_rank),
+        test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
         test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

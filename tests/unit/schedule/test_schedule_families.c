@@ -305,11 +305,13 @@ static void renamed_devices_change_nothing_and_another_placement_is_refused(void
 static void every_family_refuses_a_shape_without_devices_or_micro_batches(void **state)
 {
     (void)state;
-    static const ps_schedule_shape empty[] = {{0, 0, 1}, {0, 4, 4}, {4, 0, 4}, {4, 4, 0}, {4, 8, -4}, {-2, -4, 2}};
+    static const int32_t empty[][3] = {{0, 0, 1}, {0, 4, 4}, {4, 0, 4}, {4, 4, 0}, {4, 8, -4}, {-2, -4, 2}};
     for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
         for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++) {
+            ps_schedule_shape shape = {
+                .num_devices = empty[i][0], .num_stages = empty[i][1], .num_microbatches = empty[i][2]};
             ps_status status = {0};
-            assert_int_equal(ps_schedule_family_at((ps_schedule_kind)kind)->legal(empty[i], &status), PS_BAD_INPUT);
+            assert_int_equal(ps_schedule_family_at((ps_schedule_kind)kind)->legal(shape, &status), PS_BAD_INPUT);
             assert_string_equal(status.rule, "pipeline-shape");
         }
     }

@@ -148,6 +148,7 @@ static void what_is_written_reads_back_the_same(void **state)
             ps_schedule_shape shape = random_shape(&rng, (ps_schedule_kind)kind);
             ps_pipeline *pipeline =
                 random_stages(*state, &rng, shape.num_devices, shape.num_stages, shape.num_microbatches);
+            place_for(*state, pipeline, (ps_schedule_kind)kind);
             ps_schedule schedule = schedule_for(*state, pipeline, (ps_schedule_kind)kind);
             ps_stage_map placement = placement_of(*state, pipeline);
             ps_actions compute;

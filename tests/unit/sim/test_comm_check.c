@@ -198,6 +198,7 @@ static void no_family_deadlocks_and_no_receive_could_come_later(void **state)
             ps_schedule_shape shape = random_shape(&rng, (ps_schedule_kind)kind);
             ps_pipeline *pipeline =
                 random_stages(arena, &rng, shape.num_devices, shape.num_stages, shape.num_microbatches);
+            place_for(arena, pipeline, (ps_schedule_kind)kind);
             ps_schedule schedule = schedule_for(arena, pipeline, (ps_schedule_kind)kind);
             ps_actions compute;
             ps_actions all;
@@ -210,7 +211,9 @@ static void no_family_deadlocks_and_no_receive_could_come_later(void **state)
             assert_ok(ps_actions_add_transfers(arena, &placement, &compute, &all, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_RENDEZVOUS, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_BUFFERED, &status), &status);
-            early += check_lateness(arena, &all);
+            // Where several stages of a rank wait at once, one RECV made later can make room for another.
+            if (ps_schedule_family_at((ps_schedule_kind)kind)->kind <= PS_SCHEDULE_ZB_H2)
+                early += check_lateness(arena, &all);
             ps_arena_free(arena);
         }
     }
