@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cmd_simulate.c: replay a plan or a PyTorch schedule file, or generate and replay a named schedule from bare numbers,
-// as papers' tables give them. One bare unit of time is a millisecond; memory may be in any unit as long as all of it
-// is.
+// cmd_simulate.c: replay a plan or a PyTorch schedule file, or generate and replay a schedule, named or stated as
+// rules, from bare numbers, as papers' tables give them. One bare unit of time is a millisecond; memory may be in any
+// unit as long as all of it is.
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "cli/load.h"
 #include "cli/option_value.h"
 #include "cli/simulate_csv.h"
+#include "cli/simulate_rules.h"
 #include "pipesched/limits.h"
 #include "pipesched/order_search.h"
 #include "pipesched/plan.h"
@@ -28,6 +29,7 @@ typedef struct simulate_options {
     ps_common_options common;
     ps_bare_options bare;
     ps_csv_options csv;
+    const char *rules;
     int32_t objective;
     int64_t effort;
     bool draw;
@@ -39,8 +41,12 @@ typedef struct simulate_options {
 static const ps_option bare_rows[] = {
     PS_OPTION_CHOICE_AT(
         simulate_options, bare.schedule, "schedule", schedules, NULL,
-        "order of the ops; required; zb and auto search for one within --memory-limit: zb with I and W, "
+        "order of the ops; required without --rules; zb and auto search for one within --memory-limit: zb with I and W, "
         "auto with these or with B"),
+    PS_OPTION_AT(
+        STRING, simulate_options, rules, "rules", "FILE", NULL,
+        "order of the ops by rules, instead of --schedule: a rule file, or gpipe, 1f1b, interleaved or zb-h1 as "
+        "shipped"),
     PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
     PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1",
                      "virtual stages a rank; 2 where a schedule takes no other number"),
@@ -206,7 +212,7 @@ static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *
 // What any file says itself.
 static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
 {
-    static const char *const from_file[] = {"schedule", "effort", "pp", "vp", "num-microbatches"};
+    static const char *const from_file[] = {"schedule", "rules", "effort", "pp", "vp", "num-microbatches"};
     for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
         if (!ps_option_given(&run->parsed, from_file[i]))
             continue;
@@ -264,16 +270,37 @@ static ps_code search_order(ps_run *run, const ps_schedule_family *family, const
     return PS_OK;
 }
 
+static ps_code simulate_rules(ps_run *run, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_rules_simulation loaded;
+    if (ps_option_given(&run->parsed, "effort"))
+        return refuse_effort(options->rules, status);
+    PS_TRY(ps_rules_simulation_load(run, options->rules, &options->bare, &loaded, status));
+    ps_simulation simulation = {
+        .name = options->rules,
+        .virtual_stages = loaded.virtual_stages,
+        .pipeline = &loaded.pipeline,
+        .schedule = &loaded.schedule,
+        .in_bytes = in_bytes(&options->bare),
+    };
+    ps_code code = replay(run, &simulation, NULL, status);
+    return code == PS_ILLEGAL ? ps_fail_at(status, loaded.source, 0, 0, NULL) : code;
+}
+
 static ps_code simulate_bare(ps_run *run, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     static const char *const required[] = {"schedule", "pp", "num-microbatches", "forward"};
-    for (size_t index = 0; index < sizeof required / sizeof *required; index++)
+    PS_TRY(ps_run_exclude(run, "rules", "schedule", status));
+    for (size_t index = options->rules ? 1 : 0; index < sizeof required / sizeof *required; index++)
         PS_TRY(ps_run_require(run, required[index], status));
     PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
     PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
     if (ps_option_given(&run->parsed, "sends"))
         return ps_fail(status, PS_USAGE, "conflicting-options", "--sends is for a CSV with transfers");
+    if (options->rules)
+        return simulate_rules(run, status);
 
     const char *name = schedules[options->bare.schedule];
     const ps_schedule_family *family = ps_schedule_family_named(name);
@@ -320,7 +347,7 @@ const ps_command ps_command_simulate = {
     .summary = "replay a plan or a schedule: time, memory, bubbles",
     .about =
         "Replays the schedule of a plan or of a PyTorch schedule CSV, or makes a schedule from bare numbers and replays "
-        "it, without a model or a cluster: a named one, or the best that a search finds. A CSV takes the costs of bare "
+        "it, without a model or a cluster: a named one, one by rules, or the best that a search finds. A CSV takes the costs of bare "
         "numbers; its order, ranks, stages and micro-batches are its own. Prints the makespan, the span that zero-bubble "
         "papers report, a lower bound on any order of the same ops, and time and memory of every rank. Bare times are "
         "milliseconds; memory without a unit is in a unit of your own.",
@@ -332,6 +359,7 @@ const ps_command ps_command_simulate = {
         "pipesched simulate --schedule auto --pp 4 --num-microbatches 8 --forward 3,4,4,5 --backward-input 4 \\\n"
         "  --backward-weight 3 --activation 2 --held-after-backward-input 1 --memory-limit 8\n"
         "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"
+        "pipesched simulate --rules my.rules --pp 4 --num-microbatches 8 --forward 1 --backward 2\n"
         "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 \\\n"
         "  --to-csv comms -o schedule.csv",
     .max_operands = 1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// builtin.h: the files of configs/, compiled in: models, clusters, jobs and the catalog of GPUs. They are read by the
-// same loaders as a user's files, so nothing about them is special but where their bytes come from.
+// builtin.h: the files of configs/, compiled in: models, clusters, jobs, rules and the catalog of GPUs. They are read
+// by the same loaders as a user's files, so nothing about them is special but where their bytes come from.
 #ifndef PS_IO_BUILTIN_H
 #define PS_IO_BUILTIN_H
 
@@ -13,7 +13,8 @@ typedef enum ps_builtin_kind {
     PS_BUILTIN_MODEL,
     PS_BUILTIN_CLUSTER,
     PS_BUILTIN_JOB,
-    PS_BUILTIN_CATALOG // one file: "gpus"
+    PS_BUILTIN_CATALOG, // one file: "gpus"
+    PS_BUILTIN_RULES
 } ps_builtin_kind;
 
 typedef struct ps_builtin {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bad_files.h: walking a folder of malformed files named RULE.json or RULE--DETAIL.json, or .csv.
+// bad_files.h: walking a folder of malformed files named RULE.json or RULE--DETAIL.json, or .csv or .rules.
 #ifndef PS_TESTS_BAD_FILES_H
 #define PS_TESTS_BAD_FILES_H
 
@@ -16,11 +16,11 @@ typedef ps_code (*load_file_fn)(ps_arena *arena, const char *path, ps_status *st
 static inline int is_bad_file(const struct dirent *entry)
 {
     const char *ending = strrchr(entry->d_name, '.');
-    return ending && (strcmp(ending, ".json") == 0 || strcmp(ending, ".csv") == 0);
+    return ending && (strcmp(ending, ".json") == 0 || strcmp(ending, ".csv") == 0 || strcmp(ending, ".rules") == 0);
 }
 
 // Loading must fail with the rule that the file is named after. Faults of syntax have a line; faults of meaning also a
-// pointer, unless they are of the file as a whole. Faults of a CSV have row and column.
+// pointer, unless they are of the file as a whole. Faults of a CSV and of rules have row and column.
 static inline void check_bad_file(const char *path, const char *name, const ps_status *status)
 {
     size_t length = strcspn(name, ".");
@@ -33,11 +33,11 @@ static inline void check_bad_file(const char *path, const char *name, const ps_s
         fail_msg("%s: no source, message or line: \"%s\":%d: %s", name, status->source, (int)status->line,
                  status->message);
     bool whole = status->line == 1 && status->column == 1;
-    bool csv = strcmp(strrchr(name, '.'), ".csv") == 0;
-    if (csv && status->column == 0)
+    bool json = strcmp(strrchr(name, '.'), ".json") == 0;
+    if (!json && status->column == 0)
         fail_msg("%s: no column: %s", name, status->message);
     bool syntax = strncmp(status->rule, "json-", 5) == 0 && strcmp(status->rule, "json-type") != 0;
-    if (!csv && !syntax && !whole && status->pointer[0] == '\0')
+    if (json && !syntax && !whole && status->pointer[0] == '\0')
         fail_msg("%s: no pointer: %s", name, status->message);
 }
 
