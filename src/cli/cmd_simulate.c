@@ -8,6 +8,7 @@
 
 #include "cli/bare_pipeline.h"
 #include "cli/command.h"
+#include "cli/jitter_options.h"
 #include "cli/load.h"
 #include "cli/option_value.h"
 #include "cli/simulate_csv.h"
@@ -29,6 +30,7 @@ typedef struct simulate_options {
     ps_common_options common;
     ps_bare_options bare;
     ps_csv_options csv;
+    ps_jitter_words jitter;
     const char *rules;
     int32_t objective;
     int64_t effort;
@@ -81,6 +83,14 @@ static const ps_option own_rows[] = {
                         "or ops and transfers"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.sends, "sends", ps_csv_sends, "rendezvous",
                         "of a CSV with transfers: a send waits until it is received, or does not"),
+    PS_OPTION_AT(STRING, simulate_options, jitter.share, "jitter", "SHARE", NULL,
+                 "also run with every op and transfer up to this much shorter or longer at random, as in 5% or 0.05"),
+    PS_OPTION_INT_AT(simulate_options, jitter.samples, "samples", 1, PS_MAX_JITTER_SAMPLES, "1000",
+                     "runs with --jitter"),
+    PS_OPTION_INT_AT(simulate_options, jitter.seed, "seed", 0, INT64_MAX, "1",
+                     "of the random times of --jitter; the same seed gives the same times on every machine"),
+    PS_OPTION_AT(STRING, simulate_options, jitter.straggler, "straggler", "RANK:FACTOR", NULL,
+                 "with --jitter, the ops of this rank take so many times as long, as in 3:1.5"),
 };
 
 static const ps_option_group bare_group = {
@@ -119,6 +129,18 @@ static void find_bound(ps_arena *arena, ps_simulation *simulation, bool of_span,
     simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
 }
 
+static ps_code add_jitter(ps_run *run, ps_simulation *simulation, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_jitter_options jitter;
+    ps_jitter_result *result = ps_new(run->arena, ps_jitter_result, 1);
+    PS_TRY(ps_jitter_options_read(run, &options->jitter, &jitter, status));
+    PS_TRY(ps_jitter_straggler_expect(&jitter, simulation->pipeline->num_devices, status));
+    PS_TRY(ps_jitter_sample(run->arena, simulation->pipeline, simulation->schedule, &jitter, result, status));
+    simulation->jitter = result;
+    return PS_OK;
+}
+
 // Time it, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL: no CSV.
 static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *actions, ps_status *status)
 {
@@ -147,6 +169,8 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *
             simulation->misfit_device++;
         run->verdict = PS_INFEASIBLE;
     }
+    if (options->jitter.share)
+        PS_TRY(add_jitter(run, simulation, status));
     if (ps_option_given(&run->parsed, "to-csv"))
         return ps_csv_simulation_write(run, (ps_csv_form)options->csv.to_csv, pipeline, simulation->schedule, actions,
                                        status);
@@ -338,6 +362,8 @@ static ps_code run_simulate(ps_run *run, ps_status *status)
         PS_TRY(ps_run_exclude(run, "draw", "json", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "json", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "draw", status));
+    PS_TRY(ps_run_exclude(run, "to-csv", "jitter", status));
+    PS_TRY(ps_jitter_options_read(run, &options->jitter, &(ps_jitter_options){0}, status));
     return run->parsed.num_operands > 0 ? simulate_file(run, status) : simulate_bare(run, status);
 }
 
@@ -349,7 +375,7 @@ const ps_command ps_command_simulate = {
         "Replays the schedule of a plan or of a PyTorch schedule CSV, or makes a schedule from bare numbers and replays "
         "it, without a model or a cluster: a named one, one by rules, or the best that a search finds. A CSV takes the costs of bare "
         "numbers; its order, ranks, stages and micro-batches are its own. Prints the makespan, the span that zero-bubble "
-        "papers report, a lower bound on any order of the same ops, and time and memory of every rank. Bare times are "
+        "papers report, a lower bound on any order of the same ops, and time and memory of every rank; with --jitter also how long it takes when times vary. Bare times are "
         "milliseconds; memory without a unit is in a unit of your own.",
     .examples =
         "pipesched simulate plan.json --draw\n"
@@ -361,7 +387,8 @@ const ps_command ps_command_simulate = {
         "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"
         "pipesched simulate --rules my.rules --pp 4 --num-microbatches 8 --forward 1 --backward 2\n"
         "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 \\\n"
-        "  --to-csv comms -o schedule.csv",
+        "  --to-csv comms -o schedule.csv\n"
+        "pipesched simulate plan.json --jitter 5% --samples 1000 --straggler 3:1.2",
     .max_operands = 1,
     .groups = groups,
     .options_size = sizeof(simulate_options),

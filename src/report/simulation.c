@@ -61,6 +61,36 @@ static void put_verdict(ps_json_writer *json, const ps_simulation *simulation)
     ps_json_close(json);
 }
 
+static void put_statistics(ps_json_writer *json, const char *key, const ps_jitter_statistics *statistics)
+{
+    ps_json_object_inline(json, key);
+    ps_json_put_ms(json, "p50", statistics->p50_ns);
+    ps_json_put_ms(json, "p95", statistics->p95_ns);
+    ps_json_put_ms(json, "mean", statistics->mean_ns);
+    ps_json_put_ms(json, "max", statistics->max_ns);
+    ps_json_close(json);
+}
+
+static void put_jitter(ps_json_writer *json, const ps_jitter_result *jitter)
+{
+    const ps_jitter_options *options = &jitter->options;
+    ps_json_object(json, "jitter");
+    ps_json_put_double(json, "share", (double)options->share / PS_JITTER_ONE);
+    ps_json_put_int(json, "samples", options->samples);
+    ps_json_put_int(json, "seed", options->seed);
+    if (options->straggler < 0) {
+        ps_json_put_null(json, "straggler");
+    } else {
+        ps_json_object_inline(json, "straggler");
+        ps_json_put_int(json, "device", options->straggler);
+        ps_json_put_double(json, "factor", (double)options->factor / PS_JITTER_ONE);
+        ps_json_close(json);
+    }
+    put_statistics(json, "makespan_ms", &jitter->makespan);
+    put_statistics(json, "span_ms", &jitter->span);
+    ps_json_close(json);
+}
+
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status)
 {
     const ps_timeline *timeline = simulation->timeline;
@@ -86,6 +116,8 @@ ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_statu
     ps_json_put_double(&json, "gap", simulation->gap);
     ps_json_put_bool(&json, "proved", simulation->proved);
     ps_json_put_string(&json, "limited_by", simulation->limited_by);
+    if (simulation->jitter)
+        put_jitter(&json, simulation->jitter);
     ps_json_array(&json, "devices");
     for (int32_t device = 0; device < timeline->num_devices; device++)
         put_device(&json, device, &timeline->device[device]);
@@ -123,6 +155,29 @@ static void print_devices(FILE *file, ps_arena *arena, const ps_simulation *simu
     ps_table_print(file, &table, 2);
 }
 
+static void print_statistics(FILE *file, const char *name, const ps_jitter_statistics *statistics)
+{
+    char text[4][32];
+    fprintf(file, "    %-8s  p50 %s, p95 %s, mean %s, max %s ms\n", name, ps_format_ms(statistics->p50_ns, text[0]),
+            ps_format_ms(statistics->p95_ns, text[1]), ps_format_ms(statistics->mean_ns, text[2]),
+            ps_format_ms(statistics->max_ns, text[3]));
+}
+
+static void print_jitter(FILE *file, const ps_jitter_result *jitter)
+{
+    const ps_jitter_options *options = &jitter->options;
+    char text[32];
+    fprintf(file, "  jitter    up to %s %% of every time, %d sample%s, seed %" PRId64,
+            ps_format_double((double)options->share * 100 / PS_JITTER_ONE, text), (int)options->samples,
+            ps_plural(options->samples), options->seed);
+    if (options->straggler >= 0)
+        fprintf(file, ", rank %d slower by a factor of %s", (int)options->straggler,
+                ps_format_double((double)options->factor / PS_JITTER_ONE, text));
+    fputc('\n', file);
+    print_statistics(file, "makespan", &jitter->makespan);
+    print_statistics(file, "span", &jitter->span);
+}
+
 void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simulation)
 {
     const ps_timeline *timeline = simulation->timeline;
@@ -144,6 +199,8 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
         fputs("no order is faster\n", file);
     else
         fprintf(file, "gap %.2f %%\n", 100 * simulation->gap);
+    if (simulation->jitter)
+        print_jitter(file, simulation->jitter);
     if (simulation->misfit)
         fprintf(file, "  DOES NOT FIT: rank %d needs %s at its peak, its limit is %s\n", (int)simulation->misfit_device,
                 format_memory(simulation, timeline->device[simulation->misfit_device].peak_memory, text),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "pipesched/jitter.h"
 #include "pipesched/pipeline.h"
 #include "pipesched/schedule.h"
 #include "pipesched/status.h"
@@ -25,10 +26,11 @@ typedef struct ps_simulation {
     int64_t bound_ns;
     double gap;
     bool proved;
-    const char *limited_by;  // "load", ...
-    bool in_bytes;           // memory; else the user's own unit
-    const ps_status *misfit; // rule and message of the first rank that exceeds its memory; NULL: all fit
-    int32_t misfit_device;   // that rank
+    const char *limited_by;         // "load", ...
+    bool in_bytes;                  // memory; else the user's own unit
+    const ps_status *misfit;        // rule and message of the first rank that exceeds its memory; NULL: all fit
+    int32_t misfit_device;          // that rank
+    const ps_jitter_result *jitter; // NULL: not asked for
 } ps_simulation;
 
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status);

@@ -130,10 +130,24 @@ static void keep(const search *s, ps_order_result *out)
     ps_order_to_schedule(s->arena, &s->problem, &s->best, &out->schedule);
 }
 
+// Several orders are kept at a time, at some hundred bytes an op.
+static ps_code check_size(const ps_pipeline *pipeline, ps_status *status)
+{
+    int64_t ops = 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches;
+    if (ops <= PS_ORDER_MAX_OPS)
+        return PS_OK;
+    ps_fail(status, PS_ILLEGAL, "too-many-ops-to-search",
+            "%d stages * %d micro-batches * 3 ops (F, I, W) = %lld ops, at most %d are searched",
+            (int)pipeline->num_stages, (int)pipeline->num_microbatches, (long long)ops, (int)PS_ORDER_MAX_OPS);
+    return ps_fail_hint(status, "use a named schedule, or at most %d micro-batches",
+                        (int)(PS_ORDER_MAX_OPS / 3 / pipeline->num_stages));
+}
+
 ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
                         ps_order_result *out, ps_status *status)
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
+    PS_TRY(check_size(pipeline, status));
     find_bound(pipeline, options, out);
     ps_status refusal[2] = {{0}, {0}};
     for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {

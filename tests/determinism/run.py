@@ -28,6 +28,8 @@ COMMANDS = [
      "--micro-batch-size", "1"],
     ["simulate", "--schedule", "zb-h2", "--pp", "8", "--num-microbatches", "24", "--forward", "18.522",
      "--backward-input", "18.086", "--backward-weight", "9.337", "--comm-ms", "0.601"],
+    ["simulate", "--schedule", "1f1b", "--pp", "4", "--num-microbatches", "8", "--forward", "1", "--backward", "2",
+     "--comm-ms", "0.1", "--jitter", "5%", "--straggler", "2:1.2"],
     ["show", "{root}/tests/data/hwloc/a100-nvswitch.xml"],
     ["show", "llama-3.1-8b", "--cost", "--gpu", "H100-SXM5-80GB", "--seq-length", "8192"],
 ]

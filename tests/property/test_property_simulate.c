@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // test_property_simulate.c: the simulator against a slow one written another way, and laws that any timeline obeys.
+#include "pipesched/jitter.h"
 #include "support/cmocka_all.h"
 #include "support/pipelines.h"
 
@@ -269,6 +270,59 @@ static void times_scaled_by_k_scale_the_makespan_by_k(void **state)
     }
 }
 
+static ps_jitter_result jitter(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
+                               ps_jitter_options options)
+{
+    ps_jitter_result result;
+    ps_status status = {0};
+    assert_ok(ps_jitter_sample(arena, pipeline, schedule, &options, &result, &status), &status);
+    return result;
+}
+
+// Times of 0 to 9 are made tens, so that a tenth more or less is whole.
+static void jitter_stays_between_all_times_at_their_least_and_at_their_most(void **state)
+{
+    ps_rng rng = {16};
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        ps_pipeline *pipeline;
+        ps_schedule schedule = random_schedule(*state, &rng, round, &pipeline);
+        ps_timeline unit = simulate(*state, pipeline, &schedule);
+        scale_times(pipeline, 10);
+        ps_jitter_options options = {.share = PS_JITTER_ONE / 10, .samples = 20, .seed = round, .straggler = -1};
+        ps_jitter_result result = jitter(*state, pipeline, &schedule, options);
+        for (int32_t i = 0; i < options.samples; i++) {
+            assert_true(result.makespan.sample_ns[i] >= 9 * unit.makespan_ns);
+            assert_true(result.makespan.sample_ns[i] <= 11 * unit.makespan_ns);
+        }
+    }
+}
+
+static void no_jitter_and_a_straggler_equal_the_simulator_with_its_times(void **state)
+{
+    ps_rng rng = {17};
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        ps_pipeline *pipeline;
+        ps_schedule schedule = random_schedule(*state, &rng, round, &pipeline);
+        ps_jitter_options options = {.samples = 2, .straggler = -1};
+        for (int64_t factor = 1; factor <= 3; factor += 2) {
+            for (int32_t s = 0; s < pipeline->num_stages; s++)
+                for (int kind = 0; kind < PS_OP_KINDS && pipeline->stage[s].device == options.straggler; kind++)
+                    pipeline->stage[s].duration_ns[kind] *= factor;
+            ps_timeline want = simulate(*state, pipeline, &schedule);
+            for (int32_t s = 0; s < pipeline->num_stages; s++)
+                for (int kind = 0; kind < PS_OP_KINDS && pipeline->stage[s].device == options.straggler; kind++)
+                    pipeline->stage[s].duration_ns[kind] /= factor;
+            options.factor = factor * PS_JITTER_ONE;
+            ps_jitter_result result = jitter(*state, pipeline, &schedule, options);
+            assert_int_equal(result.makespan.sample_ns[0], want.makespan_ns);
+            assert_int_equal(result.makespan.max_ns, want.makespan_ns);
+            assert_int_equal(result.span.sample_ns[0], want.span_ns);
+            assert_int_equal(result.span.max_ns, want.span_ns);
+            options.straggler = (int32_t)ps_rng_range(&rng, 0, pipeline->num_devices - 1);
+        }
+    }
+}
+
 static int64_t *random_time(ps_pipeline *pipeline, ps_rng *rng)
 {
     int32_t s = (int32_t)ps_rng_range(rng, 0, pipeline->num_stages - 1);
@@ -328,6 +382,8 @@ int main(void)
         test_in_arena(timeline_and_peak_memory_equal_a_slow_simulators),
         test_in_arena(idle_classes_equal_a_count_of_ticks),
         test_in_arena(times_scaled_by_k_scale_the_makespan_by_k),
+        test_in_arena(jitter_stays_between_all_times_at_their_least_and_at_their_most),
+        test_in_arena(no_jitter_and_a_straggler_equal_the_simulator_with_its_times),
         test_in_arena(a_faster_op_or_hop_never_delays_anything),
         test_in_arena(micro_batch_numbers_are_only_names),
     };
