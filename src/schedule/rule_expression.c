@@ -5,6 +5,7 @@
 // The parser knows how high the stack gets and refuses what is higher than MAX_STACK, so computing needs no check.
 #include "schedule/rule_expression.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -227,9 +228,16 @@ ps_code ps_rule_expression_parse(ps_arena *arena, ps_rule_text *text, bool in_co
     return PS_OK;
 }
 
+// Division rounds down and the remainder has the divisor's sign. Neither is asked for b -1, where INT64_MIN / -1 traps.
 static int64_t floor_quotient(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+static int64_t floor_remainder(int64_t a, int64_t b)
+{
+    int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 // False: beyond int64. The divisor is not 0.
@@ -255,8 +263,8 @@ static bool apply(step_kind kind, int64_t a, int64_t b, int64_t *out)
         *out = 0;
         return kind == REMAINDER || !__builtin_sub_overflow(0, a, out);
     }
-    int64_t quotient = floor_quotient(a, b);
-    *out = kind == DIVIDE ? quotient : a - quotient * b;
+    assert(b != 0);
+    *out = kind == DIVIDE ? floor_quotient(a, b) : floor_remainder(a, b);
     return true;
 }
 
@@ -274,8 +282,9 @@ static ps_code refuse_step(const ps_rule_expression *expression, const ps_rule_s
 ps_code ps_rule_expression_compute(const ps_rule_expression *expression, const int64_t variable[PS_RULE_VARIABLES],
                                    int64_t *out, ps_status *status)
 {
-    int64_t stack[MAX_STACK];
+    int64_t stack[MAX_STACK] = {0};
     int32_t top = -1;
+    assert(expression->count > 0);
     for (int32_t index = 0; index < expression->count; index++) {
         const ps_rule_step *step = &expression->step[index];
         if (step->kind == NUMBER) {

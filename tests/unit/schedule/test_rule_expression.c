@@ -36,6 +36,13 @@ static void division_rounds_down_and_the_remainder_has_the_sign_of_the_divisor(v
     assert_int_equal(value_of(*state, "(-9223372036854775807 - 1) % -1"), 0);
 }
 
+// The remainder was taken as a - quotient * b, whose product is below the least integer here.
+static void the_remainder_of_the_least_integer_does_not_overflow(void **state)
+{
+    assert_int_equal(value_of(*state, "(-9223372036854775807 - 1) % 3"), 1);
+    assert_int_equal(value_of(*state, "(-9223372036854775807 - 1) / 3"), -3074457345618258603);
+}
+
 static void every_variable_has_its_name(void **state)
 {
     assert_int_equal(value_of(*state, "p * 1000 + m * 10 + v"), 4122);
@@ -49,6 +56,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_in_arena(operators_bind_as_in_c),
         test_in_arena(division_rounds_down_and_the_remainder_has_the_sign_of_the_divisor),
+        test_in_arena(the_remainder_of_the_least_integer_does_not_overflow),
         test_in_arena(every_variable_has_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
