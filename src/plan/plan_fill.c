@@ -226,8 +226,8 @@ static void fill_bounds(plan_filler *filler, const ps_search_outcome *outcome)
         bounds->gap = (double)(value - outcome->bound_ns) / (double)outcome->bound_ns;
     bounds->proved = value == outcome->bound_ns;
     bounds->limited_by = outcome->limited_by;
-    bounds->method = "closed forms for every enumerated layout; for those evaluated, start-up, work and drain of each "
-                     "stage, least over all cuts";
+    bounds->method = "closed forms for every enumerated layout; for those evaluated, work spread as memory allows, and "
+                     "start-up, work and drain of each stage, least over all cuts";
 }
 
 static void fill_launchable(plan_filler *filler)
