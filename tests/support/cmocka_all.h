@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -31,5 +32,8 @@ const char *reference_data(void);
 // where the data are not there: exit status 77.
 #define run_reference_tests(tests) (reference_data() ? cmocka_run_group_tests(tests, NULL, NULL) : reference_missing())
 int reference_missing(void);
+
+// Cut a line of a CSV without quotes at its commas, in place; false unless it has just so many fields.
+bool split_csv_line(char *line, char **field, int32_t fields);
 
 #endif

@@ -34,3 +34,18 @@ int reference_missing(void)
     print_message("not run: PIPESCHED_REFERENCE_DATA is not set\n");
     return 77;
 }
+
+bool split_csv_line(char *line, char **field, int32_t fields)
+{
+    int32_t count = 0;
+    line[strcspn(line, "\r\n")] = '\0';
+    for (char *at = line; at; count++) {
+        char *comma = strchr(at, ',');
+        if (count < fields)
+            field[count] = at;
+        if (comma)
+            *comma++ = '\0';
+        at = comma;
+    }
+    return count == fields;
+}

@@ -13,22 +13,6 @@ enum { FIELDS = 19 };
 // Columns of zero_bubble_baseline.csv; times in microseconds.
 enum { METHOD = 1, P = 3, M = 4, F = 5, B = 6, W = 7, C = 8, MAKESPAN = 13, METRIC = 17 };
 
-// Cut a line at its commas; false unless it has the columns of the table.
-static bool split_line(char *line, char *field[FIELDS])
-{
-    int count = 0;
-    line[strcspn(line, "\r\n")] = '\0';
-    for (char *at = line; at; count++) {
-        char *comma = strchr(at, ',');
-        if (count < FIELDS)
-            field[count] = at;
-        if (comma)
-            *comma++ = '\0';
-        at = comma;
-    }
-    return count == FIELDS;
-}
-
 // Nanoseconds of a whole number of microseconds, times `scale`; what is not whole is no row of one stage a device.
 static int64_t read_ns(const char *text)
 {
@@ -66,7 +50,7 @@ static void times_equal_those_of_the_authors_schedulers(void **state)
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         char *field[FIELDS];
-        assert_true(split_line(line, field));
+        assert_true(split_csv_line(line, field, FIELDS));
         ps_schedule_kind kind = strcmp(field[METHOD], "1F1B") == 0    ? PS_SCHEDULE_1F1B
                                 : strcmp(field[METHOD], "ZB-H1") == 0 ? PS_SCHEDULE_ZB_H1
                                 : strcmp(field[METHOD], "ZB-H2") == 0 ? PS_SCHEDULE_ZB_H2

@@ -29,21 +29,6 @@ enum {
     ACTIVATIONS = 18
 };
 
-static bool split_line(char *line, char *field[FIELDS])
-{
-    int count = 0;
-    line[strcspn(line, "\r\n")] = '\0';
-    for (char *at = line; at; count++) {
-        char *comma = strchr(at, ',');
-        if (count < FIELDS)
-            field[count] = at;
-        if (comma)
-            *comma++ = '\0';
-        at = comma;
-    }
-    return count == FIELDS;
-}
-
 static int64_t read_number(const char *text, int64_t scale)
 {
     char *end;
@@ -136,7 +121,7 @@ static tally compare_method(const char *method, bool folded)
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         char *field[FIELDS];
-        assert_true(split_line(line, field));
+        assert_true(split_csv_line(line, field, FIELDS));
         if (strcmp(field[METHOD], t.method) != 0)
             continue;
         ps_arena *arena = ps_arena_new(0);
