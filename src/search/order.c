@@ -113,11 +113,22 @@ void ps_order_new(ps_arena *arena, const ps_order_problem *problem, ps_order *ou
     int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
     *out = (ps_order){.op = ps_new_raw(arena, ps_order_op, ops),
                       .start_ns = ps_new_raw(arena, int64_t, ops),
-                      .busy_ns = ps_new_raw(arena, int64_t, ops),
                       .held = ps_new_raw(arena, int64_t, ops),
                       .position = ps_new_raw(arena, int32_t, PS_STEPS * pairs),
-                      .arrival_ns = ps_new(arena, int64_t, 2 * pairs),
                       .value_ns = INT64_MAX};
+}
+
+void ps_order_desk_new(ps_arena *arena, const ps_order_problem *problem, ps_order_desk *out)
+{
+    *out = (ps_order_desk){.problem = problem};
+    ps_order_new(arena, problem, &out->candidate);
+    ps_order_trial_new(arena, problem, &out->trial);
+}
+
+ps_code ps_order_poll(const ps_order_desk *desk)
+{
+    const ps_control *control = desk->control;
+    return control && control->should_stop ? control->should_stop(control->context) : PS_OK;
 }
 
 void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_order *to)
@@ -126,10 +137,8 @@ void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_ord
     size_t pairs = (size_t)problem->num_stages * (size_t)problem->num_microbatches;
     memcpy(to->op, from->op, ops * sizeof *to->op);
     memcpy(to->start_ns, from->start_ns, ops * sizeof *to->start_ns);
-    memcpy(to->busy_ns, from->busy_ns, ops * sizeof *to->busy_ns);
     memcpy(to->held, from->held, ops * sizeof *to->held);
     memcpy(to->position, from->position, PS_STEPS * pairs * sizeof *to->position);
-    memcpy(to->arrival_ns, from->arrival_ns, 2 * pairs * sizeof *to->arrival_ns);
     to->value_ns = from->value_ns;
 }
 
@@ -147,25 +156,11 @@ int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t 
     return (step == PS_STEP_FORWARD ? held + stage->held_forward : held) + stage->transient;
 }
 
-bool ps_order_settle(const ps_order_problem *problem, ps_order *order, int32_t low, int32_t high)
+void ps_order_swap(ps_order *a, ps_order *b)
 {
-    if (low >= high)
-        return true;
-    int32_t device = problem->stage[order->op[low].stage].device;
-    int64_t busy = order->busy_ns[low];
-    int64_t held = order->held[low];
-    for (int32_t i = low; i < high; i++) {
-        ps_order_op op = order->op[i];
-        const ps_order_stage *stage = &problem->stage[op.stage];
-        if (ps_order_held_within(stage, op.step, held) > problem->room[device])
-            return false;
-        order->busy_ns[i] = busy;
-        order->held[i] = held;
-        order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
-        busy += stage->duration_ns[op.step];
-        held = ps_order_held_after(stage, op.step, held);
-    }
-    return true;
+    ps_order kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 static int32_t step_of(uint8_t kind)
