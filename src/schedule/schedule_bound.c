@@ -120,4 +120,5 @@ void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_sched
     for (int32_t first = 0; first < pipeline->num_lanes; first += PS_BOUND_BLOCK)
         bound_lanes(&p, first, out);
     ps_bound_memory(&p, out);
+    ps_bound_visits(&p, out);
 }
