@@ -42,9 +42,11 @@ static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground 
 static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape, ps_status *status)
 {
     int64_t stages = shape.num_stages;
-    const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit};
-    const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit"};
-    PS_TRY(ps_memory_units_agree(memory, memory_name, 3, status));
+    const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit,
+                                            &bare->memory_curve};
+    const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit",
+                                       "--memory-curve"};
+    PS_TRY(ps_memory_units_agree(memory, memory_name, 4, status));
     PS_TRY(ps_memory_limit_expect(&bare->memory_limit, status));
     PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, "virtual stage", status));
     PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, "virtual stage", status));
@@ -57,27 +59,35 @@ static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape,
     return ps_numbers_expect(&bare->memory_limit, memory_name[2], shape.num_devices, "rank", status);
 }
 
+// Integers of a comma list, as many as `most` written to `out`; how many there are goes to `*listed`.
+static ps_code read_integers(ps_arena *arena, const char *option, const char *text, int64_t least, int32_t most,
+                             int32_t *out, int32_t *listed, ps_status *status)
+{
+    *listed = 0;
+    for (const char *at = text;; at++) {
+        int64_t size = (int64_t)strcspn(at, ",");
+        int64_t value;
+        if (ps_parse_int(ps_text_copy_n(arena, at, size), least, PS_MAX_MICROBATCHES, &value, status) != PS_OK) {
+            status->code = PS_USAGE;
+            snprintf(status->rule, sizeof status->rule, "bad-value");
+            return ps_fail_at(status, option, 0, 0, NULL);
+        }
+        if (*listed < most)
+            out[*listed] = (int32_t)value;
+        *listed += *listed < INT32_MAX;
+        at += size;
+        if (*at == '\0')
+            return PS_OK;
+    }
+}
+
 // One count, or one a rank.
 static ps_code read_launch_counts(ps_arena *arena, const char *text, int32_t ranks, const int32_t **out,
                                   ps_status *status)
 {
     int32_t *count = ps_new(arena, int32_t, ranks);
     int32_t listed = 0;
-    for (const char *at = text;; at++) {
-        int64_t size = (int64_t)strcspn(at, ",");
-        int64_t value;
-        if (ps_parse_int(ps_text_copy_n(arena, at, size), 1, PS_MAX_MICROBATCHES, &value, status) != PS_OK) {
-            status->code = PS_USAGE;
-            snprintf(status->rule, sizeof status->rule, "bad-value");
-            return ps_fail_at(status, "--launch-counts", 0, 0, NULL);
-        }
-        if (listed < ranks)
-            count[listed] = (int32_t)value;
-        listed++;
-        at += size;
-        if (*at == '\0')
-            break;
-    }
+    PS_TRY(read_integers(arena, "--launch-counts", text, 1, ranks, count, &listed, status));
     ps_number_list length = {.count = listed};
     PS_TRY(ps_numbers_expect(&length, "--launch-counts", ranks, "rank", status));
     for (int32_t rank = listed; rank < ranks; rank++)
@@ -86,8 +96,49 @@ static ps_code read_launch_counts(ps_arena *arena, const char *text, int32_t ran
     return PS_OK;
 }
 
+// The rank of every virtual stage, as listed.
+static ps_code read_ranks(ps_arena *arena, const char *text, ps_schedule_shape shape, int32_t *device,
+                          ps_status *status)
+{
+    int32_t listed = 0;
+    if (read_integers(arena, "--placement", text, 0, shape.num_stages, device, &listed, status) != PS_OK)
+        return ps_fail_hint(status, "loop, v, or the rank of every virtual stage, as in 0,1,1,0");
+    if (listed != shape.num_stages) {
+        ps_fail(status, PS_USAGE, "list-length", "--placement has %d ranks for %d virtual stages", (int)listed,
+                (int)shape.num_stages);
+        return ps_fail_hint(status, "list the rank of every virtual stage, pp * vp of them, or write loop or v");
+    }
+    for (int32_t stage = 0; stage < listed; stage++)
+        if (device[stage] >= shape.num_devices)
+            return ps_fail(status, PS_USAGE, "bad-value", "--placement: virtual stage %d is on rank %d, the last is %d",
+                           (int)stage, (int)device[stage], (int)shape.num_devices - 1);
+    return PS_OK;
+}
+
+static ps_code place_stages(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                            ps_schedule_shape shape, int32_t *device, ps_status *status)
+{
+    ps_placement placement = family->placement;
+    bool named = !bare->placement || strcmp(bare->placement, "loop") == 0;
+    if (bare->placement && strcmp(bare->placement, "v") == 0) {
+        if (shape.num_stages != 2 * shape.num_devices)
+            return ps_fail(status, PS_USAGE, "conflicting-options",
+                           "--placement v has two virtual stages a rank, --vp is %d", (int)bare->vp);
+        placement = PS_PLACEMENT_V;
+        named = true;
+    }
+    for (int32_t stage = 0; stage < shape.num_stages && named; stage++)
+        device[stage] = ps_schedule_device(placement, shape, stage);
+    return named ? PS_OK : read_ranks(arena, bare->placement, shape, device, status);
+}
+
 static ps_code check_choices(const ps_bare_options *bare, const ps_schedule_family *family, ps_status *status)
 {
+    if (bare->placement && family != &ps_bare_zb && family != &ps_bare_auto) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "--placement is for a search, and %s has its own",
+                family->name);
+        return ps_fail_hint(status, "use --schedule zb or auto, or leave --placement out");
+    }
     if (bare->group_size > 0 && family->kind != PS_SCHEDULE_INTERLEAVED)
         return ps_fail(status, PS_USAGE, "conflicting-options", "--group-size is for interleaved, not for %s",
                        family->name);
@@ -142,8 +193,7 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
     PS_TRY(ps_bare_shape(arena, bare, family, &ground.shape, status));
 
     int32_t *device = ps_new_raw(arena, int32_t, ground.shape.num_stages);
-    for (int32_t stage = 0; stage < ground.shape.num_stages; stage++)
-        device[stage] = ps_schedule_device(family->placement, ground.shape, stage);
+    PS_TRY(place_stages(arena, bare, family, ground.shape, device, status));
     ground.device = device;
     return ps_bare_pipeline_on(arena, bare, &ground, out, status);
 }

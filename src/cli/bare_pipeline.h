@@ -22,8 +22,10 @@ typedef struct ps_bare_options {
     ps_number_list activation; // memory, one or one a virtual stage
     ps_number_list held_after_backward_input;
     ps_number_list memory_limit; // one or one a rank
+    ps_number_list memory_curve; // limits of every rank alike, to search at one after the other
     int64_t group_size;          // of interleaved; 0: not given
     const char *launch_counts;   // of h-1f1b, as written; NULL: not given
+    const char *placement;       // of a searched order, as written; NULL: not given
 } ps_bare_options;
 
 // Stand for the orders that are searched for: legal anywhere; zb splits the backward, auto may.

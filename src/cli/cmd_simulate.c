@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "cli/option_value.h"
 #include "cli/simulate_csv.h"
+#include "cli/simulate_curve.h"
 #include "cli/simulate_rules.h"
 #include "pipesched/limits.h"
 #include "pipesched/order_search.h"
@@ -58,6 +59,9 @@ static const ps_option bare_rows[] = {
                      "micro-batches that interleaved sends through a stage together; pp if not given"),
     AT(STRING, launch_counts, "launch-counts", "LIST",
        "forwards of each rank before its first backward, for h-1f1b: one, or one a rank"),
+    AT(STRING, placement, "placement", "PLACE",
+       "of the stages of zb and auto on the ranks: loop, which is stage s on rank s mod pp; v, there and back again with "
+       "two a rank; or the rank of every virtual stage, as in 0,1,1,0; loop if not given"),
     AT(TIMES, forward, "forward", "TIMES", "of a micro-batch's F on a virtual stage; required"),
     AT(TIMES, backward_input, "backward-input", "TIMES", "of I, the gradient of the input"),
     AT(TIMES, backward_weight, "backward-weight", "TIMES",
@@ -69,6 +73,9 @@ static const ps_option bare_rows[] = {
        "held from F to the end of I or B by a micro-batch on a virtual stage"),
     AT(MEMORY, held_after_backward_input, "held-after-backward-input", "SIZES", "what is left of it from I to W"),
     AT(MEMORY, memory_limit, "memory-limit", "SIZES", "of a rank; exceeded: exit status 1"),
+    AT(MEMORY, memory_curve, "memory-curve", "SIZES",
+       "with zb or auto: search at each of these limits of every rank, rising, and print time against memory; an order "
+       "for less memory counts for more, so that the time never rises"),
 };
 
 static const ps_option own_rows[] = {
@@ -285,6 +292,14 @@ static ps_code search_order(ps_run *run, const ps_schedule_family *family, const
         .effort = (int32_t)options->effort,
         .control = &run->control.control,
     };
+    if (options->bare.memory_curve.count > 0) {
+        ps_curve_call curve = {.name = family->name,
+                               .limit = &options->bare.memory_curve,
+                               .pipeline = pipeline,
+                               .search = &search,
+                               .in_bytes = in_bytes(&options->bare)};
+        return ps_simulate_curve(run, &curve, status);
+    }
     ps_cli_control_start(&run->control, -1, false);
     PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
     ps_cli_control_end(&run->control);
@@ -334,7 +349,8 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     else if (ps_option_given(&run->parsed, "effort"))
         return refuse_effort(name, status);
     ps_bare_options bare = options->bare;
-    if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
+    bool folded = family->placement == PS_PLACEMENT_V || (bare.placement && strcmp(bare.placement, "v") == 0);
+    if (folded && !ps_option_given(&run->parsed, "vp"))
         bare.vp = 2;
     ps_pipeline pipeline;
     ps_schedule_shape shape = {0};
@@ -348,11 +364,16 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         .schedule = &schedule,
         .in_bytes = in_bytes(&bare),
     };
+    bool curve = bare.memory_curve.count > 0;
+    if (curve && !searched) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "--memory-curve is for a search, and %s is no search", name);
+        return ps_fail_hint(status, "use --schedule zb or auto, or --memory-limit");
+    }
     if (searched)
         PS_TRY(search_order(run, family, &pipeline, &simulation, status));
     else
         PS_TRY(ps_schedule_generate_shaped(run->arena, family->kind, &pipeline, shape, &schedule, status));
-    return replay(run, &simulation, NULL, status);
+    return curve ? PS_OK : replay(run, &simulation, NULL, status);
 }
 
 static ps_code run_simulate(ps_run *run, ps_status *status)

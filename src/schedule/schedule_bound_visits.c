@@ -8,10 +8,10 @@
 //     been done as micro-batches that fit side by side have up to there; the rest of T(0, j) is idle.
 //   Drain. When the last visit j starts, all others are past theirs, and only so much work is left as fits beside it;
 //     of the time until the last visit of that micro-batch starts, what it and they cannot fill is idle.
-// A micro-batch that is past visit i and not past i + 1 holds what its stages hold whose b is still to come. So the work
-// of all that fit is at most the room times the greatest work per memory of any i; at most the number that fit, each
-// with the least that any of them holds, times the greatest work; and at most all micro-batches times that.
-// The two idle times add up when the drain begins after the start-up: when its visit is no earlier one, or when fewer
+// A micro-batch that is past visit i and not past i + 1 holds what its stages hold whose b is still to come. So the
+// work of all that fit is at most the room times the greatest work per memory of any i; at most the number that fit,
+// each with the least that any of them holds, times the greatest work; and at most all micro-batches times that. The
+// two idle times add up when the drain begins after the start-up: when its visit is no earlier one, or when fewer
 // micro-batches than there are fit before the start-up ends.
 #include "base/number.h"
 #include "schedule/schedule_bound.h"
@@ -32,9 +32,9 @@ typedef struct device_bound {
     const device_visits *v;
     int32_t n;
     int64_t microbatches;
-    int64_t room;    // INT64_MAX: no limit
+    int64_t room; // INT64_MAX: no limit
     int64_t least_transient;
-    bool grows;      // some stage holds more after I than before
+    bool grows; // some stage holds more after I than before
     int64_t took[2 * MOST_STAGES];
     int64_t done[2 * MOST_STAGES]; // work up to a visit, with the W's of its b's
     int64_t held[2 * MOST_STAGES]; // at least, past a visit
@@ -171,6 +171,7 @@ static void bound_device(const ps_bound_problem *p, const device_visits *v, ps_s
 {
     device_bound b;
     set_device(p, v, &b);
+    const char *by = b.room == INT64_MAX ? "start-up" : "memory";
     int32_t visits = 2 * b.n;
     int64_t drain[2 * MOST_STAGES];
     int64_t idle = 0;
@@ -193,14 +194,14 @@ static void bound_device(const ps_bound_problem *p, const device_visits *v, ps_s
         ps_bound_improve_both(out,
                               v->at_ns[0] + b.microbatches * (b.done[b.n - 1] + gradients) + early + v->down_ns[stage] +
                                   ps_bound_weight(p, 0),
-                              "memory");
+                              by);
     }
     int64_t own = b.microbatches * b.done[visits - 1] + idle;
-    ps_bound_improve(&out->span_ns, &out->span_by, own, "memory");
-    ps_bound_improve(&out->makespan_ns, &out->makespan_by, v->at_ns[0] + own, "memory");
+    ps_bound_improve(&out->span_ns, &out->span_by, own, by);
+    ps_bound_improve(&out->makespan_ns, &out->makespan_by, v->at_ns[0] + own, by);
     if (v->stage[0] > 0)
         ps_bound_improve_both(out, v->at_ns[0] + own - pending_weights(&b) + v->down_ns[0] + ps_bound_weight(p, 0),
-                              "memory");
+                              by);
 }
 
 // Times of the visits of a block of devices.

@@ -56,6 +56,24 @@ static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, ps_order_p
     }
 }
 
+int64_t ps_order_bound(const ps_pipeline *pipeline, const ps_order_options *options, const char **by)
+{
+    int64_t least = INT64_MAX;
+    for (int fused = 0; fused < 2; fused++) {
+        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
+            continue;
+        ps_schedule_bound bound;
+        ps_schedule_bound_compute(pipeline, fused, &bound);
+        bool span = options->objective == PS_ORDER_SPAN;
+        int64_t value = span ? bound.span_ns : bound.makespan_ns;
+        if (value >= least)
+            continue;
+        least = value;
+        *by = span ? bound.span_by : bound.makespan_by;
+    }
+    return least;
+}
+
 void ps_order_problem_set(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool span, ps_order_problem *out)
 {
     *out = (ps_order_problem){.pipeline = pipeline,

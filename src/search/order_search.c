@@ -33,6 +33,7 @@ enum { LOST_PARTS = 1000 };
 typedef struct search {
     ps_arena *arena;
     const ps_order_options *options;
+    int32_t microbatches; // of the whole
     ps_order_problem problem;
     ps_order_desk desk;
     ps_order best;
@@ -93,23 +94,12 @@ static void seed_from_families(search *s)
     }
 }
 
-// No order of any kind allowed is below it.
-static int64_t bound_of(const ps_pipeline *pipeline, const ps_order_options *options, const char **by)
+static void seed_from_start(search *s)
 {
-    int64_t least = INT64_MAX;
-    for (int fused = 0; fused < 2; fused++) {
-        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
-            continue;
-        ps_schedule_bound bound;
-        ps_schedule_bound_compute(pipeline, fused, &bound);
-        bool span = options->objective == PS_ORDER_SPAN;
-        int64_t value = span ? bound.span_ns : bound.makespan_ns;
-        if (value >= least)
-            continue;
-        least = value;
-        *by = span ? bound.span_by : bound.makespan_by;
-    }
-    return least;
+    ps_order *candidate = &s->desk.candidate;
+    if (ps_order_from_schedule(&s->problem, s->options->start, candidate) &&
+        ps_order_time(&s->problem, candidate, &s->desk.trial, s->best.value_ns - 1))
+        ps_order_copy(&s->problem, candidate, &s->best);
 }
 
 // The problem with its first orders. PS_INFEASIBLE when nothing fits.
@@ -120,11 +110,13 @@ static ps_code begin(search *s, const ps_pipeline *pipeline, bool fused, ps_stat
     PS_TRY(ps_order_problem_fits(&s->problem, status));
     ps_order_new(s->arena, &s->problem, &s->best);
     ps_order_desk_new(s->arena, &s->problem, &s->desk);
-    s->desk.bound_ns = bound_of(pipeline, s->options, &by);
+    s->desk.bound_ns = ps_order_bound(pipeline, s->options, &by);
     s->desk.control = s->options->control;
     s->named_ns = INT64_MAX;
     seed_in_sequence(s);
     seed_from_families(s);
+    if (s->options->start && pipeline->num_microbatches == s->microbatches)
+        seed_from_start(s);
     s->seed_ns = s->best.value_ns;
     return PS_OK;
 }
@@ -153,7 +145,7 @@ static ps_code improve(search *s, int32_t more, ps_order *steady)
 static ps_code search_core(search *s, int32_t microbatches, bool *lost, ps_status *status)
 {
     ps_pipeline pipeline = *s->problem.pipeline;
-    search core = {.arena = s->arena, .options = s->options};
+    search core = {.arena = s->arena, .options = s->options, .microbatches = s->microbatches};
     ps_order steady;
     pipeline.num_microbatches = microbatches;
     PS_TRY(begin(&core, &pipeline, s->problem.fused, status));
@@ -210,7 +202,7 @@ static void keep(const search *s, ps_order_result *out)
 }
 
 // Several orders are kept at a time, at some hundred bytes an op.
-static ps_code check_size(const ps_pipeline *pipeline, ps_status *status)
+ps_code ps_order_size_fits(const ps_pipeline *pipeline, ps_status *status)
 {
     int64_t ops = 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches;
     if (ops <= PS_ORDER_MAX_OPS)
@@ -226,13 +218,13 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
                         ps_order_result *out, ps_status *status)
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
-    PS_TRY(check_size(pipeline, status));
-    out->bound_ns = bound_of(pipeline, options, &out->bound_by);
+    PS_TRY(ps_order_size_fits(pipeline, status));
+    out->bound_ns = ps_order_bound(pipeline, options, &out->bound_by);
     ps_status refusal[2] = {{0}, {0}};
     for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {
         if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
             continue;
-        search s = {.arena = arena, .options = options};
+        search s = {.arena = arena, .options = options, .microbatches = pipeline->num_microbatches};
         ps_code code = search_kind(&s, fused, pipeline, &refusal[fused]);
         if (code != PS_OK && code != PS_TIME_LIMIT && code != PS_STOPPED)
             continue; // the other kind of backward may fit
