@@ -200,8 +200,7 @@ static void bound_device(const ps_bound_problem *p, const device_visits *v, ps_s
     ps_bound_improve(&out->span_ns, &out->span_by, own, by);
     ps_bound_improve(&out->makespan_ns, &out->makespan_by, v->at_ns[0] + own, by);
     if (v->stage[0] > 0)
-        ps_bound_improve_both(out, v->at_ns[0] + own - pending_weights(&b) + v->down_ns[0] + ps_bound_weight(p, 0),
-                              by);
+        ps_bound_improve_both(out, v->at_ns[0] + own - pending_weights(&b) + v->down_ns[0] + ps_bound_weight(p, 0), by);
 }
 
 // Times of the visits of a block of devices.
