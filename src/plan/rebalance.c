@@ -60,7 +60,8 @@ static bool try_move(const ps_plan_context *context, const ps_candidate *candida
 void ps_cut_rebalance(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                       int32_t *first_layer)
 {
-    const ps_layout *layout = &candidate->layout;
+    ps_layout folded = ps_layout_folded(&candidate->layout);
+    const ps_layout *layout = &folded;
     int32_t stages = layout->pp * layout->vp;
     cut_loads loads = {.layout = layout};
 

@@ -147,6 +147,10 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
                         ps_order_result *out, ps_status *status)
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
+    if (pipeline->num_routes > 0)
+        return ps_fail(status, PS_ILLEGAL, "routes-not-searched",
+                       "orders are searched for where every micro-batch visits all stages, the pipeline has %d routes",
+                       (int)pipeline->num_routes);
     PS_TRY(check_size(pipeline, status));
     find_bound(pipeline, options, out);
     ps_status refusal[2] = {{0}, {0}};

@@ -61,13 +61,37 @@ static int32_t device_of(const slow *w, int32_t i)
     return w->pipeline->stage[w->schedule->op[i].stage].device;
 }
 
+static ps_route route_of(const slow *w, ps_op op)
+{
+    const ps_pipeline *pipeline = w->pipeline;
+    return ps_pipeline_route(pipeline, pipeline->num_routes > 0 ? pipeline->route_of[op.microbatch] : 0);
+}
+
+static int32_t stop_of(const ps_route *route, ps_op op)
+{
+    int32_t stop = 0;
+    while (ps_route_stage(route, stop) != op.stage)
+        stop++;
+    return stop;
+}
+
+// The stage so many stops further on the op's route; -1: none.
+static int32_t stage_at(const slow *w, ps_op op, int32_t away)
+{
+    ps_route route = route_of(w, op);
+    int32_t stop = stop_of(&route, op) + away;
+    return stop >= 0 && stop < route.num_stops ? ps_route_stage(&route, stop) : -1;
+}
+
 static const ps_hop *hop_from(const slow *w, int32_t i)
 {
     ps_op op = w->schedule->op[i];
     bool up = op.kind == PS_OP_FORWARD;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || (up ? op.stage + 1 == w->pipeline->num_stages : op.stage == 0))
+    ps_route route = route_of(w, op);
+    int32_t stop = stop_of(&route, op);
+    if (op.kind == PS_OP_BACKWARD_WEIGHT || stage_at(w, op, up ? 1 : -1) < 0)
         return NULL;
-    return up ? &w->pipeline->forward_hop[op.stage] : &w->pipeline->backward_hop[op.stage - 1];
+    return up ? &route.forward_hop[stop] : &route.backward_hop[stop - 1];
 }
 
 static int32_t find(const slow *w, int32_t stage, int32_t microbatch, ps_op_kind kind, ps_op_kind other)
@@ -101,10 +125,10 @@ static int64_t least_start(const slow *w, int32_t i)
     for (int n = 0; n < 2; n++)
         if (needs[n] >= 0 && end_of(w, needs[n]) > least)
             least = end_of(w, needs[n]);
-    if (op.kind == PS_OP_FORWARD && op.stage > 0)
-        needs[2] = find(w, op.stage - 1, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
-    if (gradient && op.stage + 1 < w->pipeline->num_stages)
-        needs[2] = find(w, op.stage + 1, op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
+    if (op.kind == PS_OP_FORWARD)
+        needs[2] = find(w, stage_at(w, op, -1), op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
+    if (gradient)
+        needs[2] = find(w, stage_at(w, op, 1), op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     if (needs[2] >= 0 && arrival_of(w, needs[2]) > least)
         least = arrival_of(w, needs[2]);
     return least;
@@ -153,7 +177,7 @@ static int64_t held_by(const slow *w, int32_t stage, int32_t microbatch, int32_t
     int32_t gradient = find(w, stage, microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     int32_t weight = find(w, stage, microbatch, PS_OP_BACKWARD_WEIGHT, PS_OP_BACKWARD);
     int32_t limit = after ? now + 1 : now; // ops below it have ended
-    if (forward > now || weight < limit)
+    if (forward < 0 || forward > now || weight < limit)
         return 0;
     return gradient < limit ? s->held_after_backward_input : s->held_after_forward;
 }
@@ -368,6 +392,10 @@ static void micro_batch_numbers_are_only_names(void **state)
         }
         for (int32_t i = 0; i < ops; i++)
             schedule.op[i].microbatch = name[schedule.op[i].microbatch];
+        int32_t *route_of = ps_new(*state, int32_t, m);
+        for (int32_t i = 0; i < m && pipeline->num_routes > 0; i++)
+            route_of[name[i]] = pipeline->route_of[i];
+        pipeline->route_of = route_of;
         ps_timeline after = simulate(*state, pipeline, &schedule);
         assert_memory_equal(after.start_ns, before.start_ns, (size_t)ops * sizeof(int64_t));
         assert_int_equal(after.makespan_ns, before.makespan_ns);

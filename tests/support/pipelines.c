@@ -85,6 +85,7 @@ void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind)
     for (int32_t s = 0; s + 1 < pipeline->num_stages; s++)
         if (pipeline->stage[s].device == pipeline->stage[s + 1].device)
             pipeline->forward_hop[s] = pipeline->backward_hop[s] = (ps_hop){0};
+    ps_schedule_set_routes(arena, ps_schedule_family_at(kind)->placement, pipeline);
     ps_pipeline_assign_lanes(arena, pipeline);
 }
 
@@ -93,6 +94,23 @@ ps_pipeline *v_stages(ps_arena *arena, int32_t devices, int32_t microbatches, co
     ps_pipeline *pipeline = looped_stages(arena, devices, 2 * devices, microbatches, cost);
     place_for(arena, pipeline, PS_SCHEDULE_ZB_V);
     return pipeline;
+}
+
+ps_pipeline *dual_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost)
+{
+    ps_pipeline *pipeline = looped_stages(arena, devices, 2 * devices, microbatches, cost);
+    place_for(arena, pipeline, PS_SCHEDULE_DUALPIPE);
+    return pipeline;
+}
+
+ps_schedule_bound bound_with_routes(ps_arena *arena, const ps_pipeline *pipeline, bool fused)
+{
+    ps_schedule_bound bound;
+    if (pipeline->num_routes > 0)
+        ps_schedule_bound_routed(arena, pipeline, fused, &bound);
+    else
+        ps_schedule_bound_compute(pipeline, fused, &bound);
+    return bound;
 }
 
 ps_schedule schedule_for(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind)
@@ -124,7 +142,7 @@ ps_schedule_shape random_shape(ps_rng *rng, ps_schedule_kind kind)
     ps_schedule_shape shape = {0};
     ps_status status;
     do {
-        int32_t most = family->placement == PS_PLACEMENT_V ? 2 : family->virtual_stages ? 4 : 1;
+        int32_t most = family->placement != PS_PLACEMENT_LOOP ? 2 : family->virtual_stages ? 4 : 1;
         int32_t chunks = (int32_t)ps_rng_range(rng, most > 1 ? 2 : 1, most);
         shape.num_devices = (int32_t)ps_rng_range(rng, 1, 6);
         shape.num_stages = shape.num_devices * chunks;

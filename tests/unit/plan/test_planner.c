@@ -8,6 +8,7 @@
 #include "plan/candidates.h"
 #include "plan/evaluate.h"
 #include "plan/layout_bound.h"
+#include "plan/pipeline_build.h"
 #include "support/cmocka_all.h"
 
 // Six unequal timed layers with state and activations, in 1 GiB-ish figures that make memory matter.
@@ -99,7 +100,7 @@ static void threads_do_not_change_the_plan(void **state)
 static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                            int32_t *first_layer, int32_t stage, int64_t *best)
 {
-    int32_t stages = candidate->layout.pp * candidate->layout.vp;
+    int32_t stages = ps_layout_cuts(&candidate->layout);
     int32_t layers = context->model->num_layers;
     if (stage == stages) {
         ps_run run;
