@@ -344,6 +344,35 @@ static void tied_weights_are_there_once_when_the_pipeline_turns_back(void **stat
     }
 }
 
+// Twice the parameters of a V, in which tied weights are there once; ranks r and 3 - r have the same stages and as much
+// to add up. Six layers are enough for four ranks: the model has four stages, not eight.
+static void dualpipe_holds_every_parameter_twice(void **state)
+{
+    ps_plan v = plan_of(*state, "gpt2", "1x4xA100-SXM4-80GB",
+                        OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "micro-batch-size", "1",
+                                "schedule", "zb-v"));
+    ps_plan dual = plan_of(*state, "gpt2", "1x4xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "micro-batch-size", "1",
+                                   "schedule", "dualpipe"));
+    assert_true(v.feasible && dual.feasible);
+    assert_int_equal(parameter_bytes(&dual), 2 * parameter_bytes(&v));
+    assert_int_equal(dual.num_stages, 8);
+    assert_int_equal(dual.num_hops, 12);
+    for (int32_t rank = 0; rank < 4; rank++) {
+        const ps_plan_device *device = &dual.device[rank];
+        assert_int_equal(device->stage[0], rank);
+        assert_int_equal(device->stage[1], 7 - rank);
+        assert_int_equal(device->memory.parameters, dual.device[3 - rank].memory.parameters);
+        assert_true(device->grad_sync_exposed_ns > 0);
+        assert_int_equal(device->grad_sync_ns, dual.device[3 - rank].grad_sync_ns);
+        assert_int_equal(dual.stage[rank].first_layer[0], dual.stage[4 + rank].first_layer[0]);
+        assert_int_equal(dual.stage[rank].last_layer[0], dual.stage[4 + rank].last_layer[0]);
+    }
+    ps_plan six = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
+                          OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "schedule", "dualpipe"));
+    assert_true(six.feasible);
+}
+
 // Every built-in model on every built-in cluster gets a verdict: a plan that holds, or reasons.
 static void every_built_in_pair_has_an_answer(void **state)
 {
@@ -383,6 +412,7 @@ int main(void)
         test_in_arena(every_schedule_gives_a_plan_that_holds),
         test_in_arena(v_schedules_want_two_layers_a_rank),
         test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
+        test_in_arena(dualpipe_holds_every_parameter_twice),
         test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
