@@ -69,7 +69,7 @@ typedef struct ps_schedule_family {
     ps_placement placement; // of the stages it orders; with PS_PLACEMENT_V and PS_PLACEMENT_DUAL two a device
     // PS_ILLEGAL with the family's own rule, the values and the nearest legal ones.
     ps_code (*legal)(ps_schedule_shape shape, ps_status *status);
-    // Reads only shape and stage -> device; times do not matter to a named family. O(ops).
+    // Reads only shape, stage -> device and routes; times do not matter to a named family. O(ops).
     ps_code (*generate)(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status);
 } ps_schedule_family;
 

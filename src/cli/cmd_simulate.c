@@ -94,8 +94,8 @@ static const ps_option own_rows[] = {
 };
 
 static const ps_option_group bare_group = {
-    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas)", bare_rows,
-    PS_OPTION_COUNT(bare_rows)};
+    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas, for dualpipe one a rank)",
+    bare_rows, PS_OPTION_COUNT(bare_rows)};
 static const ps_option_group own_group = {"Simulation options", own_rows, PS_OPTION_COUNT(own_rows)};
 static const ps_option_group *const groups[] = {&bare_group, &own_group, &ps_common_option_group, NULL};
 
