@@ -373,6 +373,25 @@ static void dualpipe_holds_every_parameter_twice(void **state)
     assert_true(six.feasible);
 }
 
+// 34 equal layers on 8 ranks: none needs more than 5, though a layer must go past several ranks that have 4 or 5
+// already.
+static void no_rank_of_a_v_has_more_layers_than_it_must(void **state)
+{
+    static const char model[] =
+        "{\"format\": \"pipesched/model/v1\", \"name\": \"alike\", \"layers\": [{\"name\": \"a\", \"kind\": \"x\", "
+        "\"repeat\": 34, \"output_bytes\": 1000, \"forward_ms\": 1, \"backward_input_ms\": 1, "
+        "\"backward_weight_ms\": 1}]}";
+    static const char *const schedules[] = {"zb-v", "dualpipev", "dualpipe"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        ps_plan plan = plan_of(*state, model, "1x8xA100-SXM4-80GB",
+                               OPTIONS("global-batch-size", "32", "seq-length", "1024", "pp", "8", "micro-batch-size",
+                                       "1", "schedule", schedules[i]));
+        assert_true(plan.feasible);
+        for (int32_t rank = 0; rank < 8; rank++)
+            assert_true(plan.device[rank].busy_ns <= INT64_C(5) * 32 * 3000000);
+    }
+}
+
 // Every built-in model on every built-in cluster gets a verdict: a plan that holds, or reasons.
 static void every_built_in_pair_has_an_answer(void **state)
 {
@@ -413,6 +432,7 @@ int main(void)
         test_in_arena(v_schedules_want_two_layers_a_rank),
         test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
         test_in_arena(dualpipe_holds_every_parameter_twice),
+        test_in_arena(no_rank_of_a_v_has_more_layers_than_it_must),
         test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
