@@ -9,7 +9,7 @@
 bool ps_check_is_v(ps_schedule_kind kind)
 {
     return kind == PS_SCHEDULE_ZB_V || kind == PS_SCHEDULE_V_HALF || kind == PS_SCHEDULE_V_MIN ||
-           kind == PS_SCHEDULE_DUALPIPEV;
+           kind == PS_SCHEDULE_DUALPIPEV || kind == PS_SCHEDULE_DUALPIPE;
 }
 
 // Virtual stage s is chunk s / pp. Loop: of pipeline rank s mod pp. V: every second chunk goes through the ranks in

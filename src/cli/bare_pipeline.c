@@ -39,24 +39,31 @@ static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground 
     return PS_OK;
 }
 
-static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape, ps_status *status)
+// Stages that have figures of their own: those of one way.
+static int32_t listed_stages(const ps_bare_ground *ground)
 {
-    int64_t stages = shape.num_stages;
+    return ground->placement == PS_PLACEMENT_DUAL ? ground->shape.num_stages / 2 : ground->shape.num_stages;
+}
+
+static ps_code check_lists(const ps_bare_options *bare, const ps_bare_ground *ground, ps_status *status)
+{
+    int64_t stages = listed_stages(ground);
+    const char *what = ground->placement == PS_PLACEMENT_DUAL ? "stage of the model" : "virtual stage";
     const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit,
                                             &bare->memory_curve};
     const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit",
                                        "--memory-curve"};
     PS_TRY(ps_memory_units_agree(memory, memory_name, 4, status));
     PS_TRY(ps_memory_limit_expect(&bare->memory_limit, status));
-    PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->comm_latency, "--comm-ms", stages - 1, "hop", status));
     PS_TRY(ps_numbers_expect(&bare->comm_occupy, "--comm-occupy-ms", stages - 1, "hop", status));
-    PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, "virtual stage", status));
-    return ps_numbers_expect(&bare->memory_limit, memory_name[2], shape.num_devices, "rank", status);
+    PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, what, status));
+    return ps_numbers_expect(&bare->memory_limit, memory_name[2], ground->shape.num_devices, "rank", status);
 }
 
 // Integers of a comma list, as many as `most` written to `out`; how many there are goes to `*listed`.
@@ -188,7 +195,8 @@ static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t d
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status)
 {
-    ps_bare_ground ground = {.name = family->name, .splits_backward = family->splits_backward};
+    ps_bare_ground ground = {
+        .name = family->name, .splits_backward = family->splits_backward, .placement = family->placement};
     PS_TRY(check_backward(bare, &ground, status));
     PS_TRY(ps_bare_shape(arena, bare, family, &ground.shape, status));
 
@@ -202,8 +210,9 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
                             ps_pipeline *out, ps_status *status)
 {
     ps_schedule_shape shape = ground->shape;
+    int32_t listed = listed_stages(ground);
     PS_TRY(check_backward(bare, ground, status));
-    PS_TRY(check_lists(bare, shape, status));
+    PS_TRY(check_lists(bare, ground, status));
     *out = (ps_pipeline){.num_stages = shape.num_stages,
                          .num_devices = shape.num_devices,
                          .num_microbatches = shape.num_microbatches,
@@ -212,17 +221,20 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
                          .backward_hop = ps_new(arena, ps_hop, shape.num_stages),
                          .device = ps_new(arena, ps_device, shape.num_devices)};
     for (int32_t stage = 0; stage < shape.num_stages; stage++)
-        out->stage[stage] = bare_stage(bare, stage, ground->device[stage]);
+        out->stage[stage] = bare_stage(bare, stage % listed, ground->device[stage]);
     for (int32_t hop = 0; hop + 1 < shape.num_stages; hop++) {
         if (out->stage[hop].device == out->stage[hop + 1].device)
             continue; // nothing is sent
-        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop),
-                                         .latency_ns = ps_number_at(&bare->comm_latency, hop)};
+        if (hop % listed == listed - 1)
+            continue; // from one way to the other
+        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop % listed),
+                                         .latency_ns = ps_number_at(&bare->comm_latency, hop % listed)};
         out->backward_hop[hop] = out->forward_hop[hop];
     }
     for (int32_t device = 0; device < shape.num_devices; device++)
         out->device[device].memory_limit =
             bare->memory_limit.count > 0 ? ps_number_at(&bare->memory_limit, device) : INT64_MAX;
+    ps_schedule_set_routes(arena, ground->placement, out);
     ps_pipeline_assign_lanes(arena, out);
     ps_code code = ps_pipeline_validate(out, status);
     if (code == PS_BAD_INPUT)

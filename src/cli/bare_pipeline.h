@@ -13,7 +13,7 @@ typedef struct ps_bare_options {
     int64_t pp;
     int64_t vp;
     int64_t num_microbatches;
-    ps_number_list forward; // times in ns, one or one a virtual stage
+    ps_number_list forward; // times in ns, one or one a virtual stage; for dualpipe one a stage of the model
     ps_number_list backward_input;
     ps_number_list backward_weight;
     ps_number_list backward;
@@ -46,8 +46,9 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
 typedef struct ps_bare_ground {
     const char *name; // of the schedule, for messages
     ps_schedule_shape shape;
-    const int32_t *device; // [stages]
-    bool splits_backward;  // some backward is I and W
+    const int32_t *device;  // [stages]
+    bool splits_backward;   // some backward is I and W
+    ps_placement placement; // PS_PLACEMENT_DUAL: lists are of one way, and hold for the other as well
 } ps_bare_ground;
 
 ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const ps_bare_ground *ground,

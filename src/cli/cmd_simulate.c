@@ -22,9 +22,9 @@
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe",      "1f1b",           "interleaved", "zb-h1",  "zb-h2",
-                                        "looped-bfs", "interleaved-zb", "zb-v",        "v-half", "v-min",
-                                        "dualpipev",  "h-1f1b",         "zb",          "auto",   NULL};
+static const char *const schedules[] = {"gpipe",          "1f1b", "interleaved", "zb-h1", "zb-h2",     "looped-bfs",
+                                        "interleaved-zb", "zb-v", "v-half",      "v-min", "dualpipev", "h-1f1b",
+                                        "dualpipe",       "zb",   "auto",        NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -101,8 +101,8 @@ static const ps_option own_rows[] = {
 };
 
 static const ps_option_group bare_group = {
-    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas)", bare_rows,
-    PS_OPTION_COUNT(bare_rows)};
+    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas, for dualpipe one a rank)",
+    bare_rows, PS_OPTION_COUNT(bare_rows)};
 static const ps_option_group own_group = {"Simulation options", own_rows, PS_OPTION_COUNT(own_rows)};
 static const ps_option_group *const groups[] = {&bare_group, &own_group, &ps_common_option_group, NULL};
 
@@ -131,7 +131,11 @@ static void find_bound(ps_arena *arena, ps_simulation *simulation, bool of_span,
             pipeline.device[d] = (ps_device){.memory_limit = INT64_MAX};
     }
     ps_schedule_bound bound;
-    ps_schedule_bound_compute(&pipeline, !is_split(simulation->schedule), &bound);
+    bool fused = !is_split(simulation->schedule);
+    if (pipeline.num_routes > 0)
+        ps_schedule_bound_routed(arena, &pipeline, fused, &bound);
+    else
+        ps_schedule_bound_compute(&pipeline, fused, &bound);
     simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
     simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
 }
@@ -349,7 +353,7 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     else if (ps_option_given(&run->parsed, "effort"))
         return refuse_effort(name, status);
     ps_bare_options bare = options->bare;
-    bool folded = family->placement == PS_PLACEMENT_V || (bare.placement && strcmp(bare.placement, "v") == 0);
+    bool folded = family->placement != PS_PLACEMENT_LOOP || (bare.placement && strcmp(bare.placement, "v") == 0);
     if (folded && !ps_option_given(&run->parsed, "vp"))
         bare.vp = 2;
     ps_pipeline pipeline;

@@ -7,6 +7,8 @@
 // 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
 // 3. Stages go there and back again (V) only under the names ZBVZeroBubble and DualPipeV, also those of a CSV file, and
 //    these take exactly two stages a rank.
+// 4. Every micro-batch passes all stages, in a CSV file too: there is nothing for dualpipe's two ways in from both
+// ends.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -27,5 +29,7 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
                           layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV;
     if (there_and_back && layout->vp != 2)
         return "torchtitan-3-v-stages";
+    if (layout->schedule == PS_SCHEDULE_DUALPIPE)
+        return "torchtitan-4-both-ways";
     return NULL;
 }

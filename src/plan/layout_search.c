@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "plan/layout_bound.h"
+#include "plan/pipeline_build.h"
 
 enum { QUICK_CELLS = 1 << 17, BATCHES_FOR_ALTERNATIVES = 8 };
 
@@ -118,7 +119,7 @@ static void keep_found(search_state *state, const ps_candidate *candidate, const
                                           .peak_bytes = evaluation->fullest.memory.total_peak,
                                           .engine = evaluation->engine};
     if (place == 0) {
-        size_t bytes = ((size_t)candidate->layout.pp * (size_t)candidate->layout.vp + 1) * sizeof(int32_t);
+        size_t bytes = ((size_t)ps_layout_cuts(&candidate->layout) + 1) * sizeof(int32_t);
         out->found[0].first_layer = ps_new_raw(state->arena, int32_t, bytes / sizeof(int32_t));
         memcpy(out->found[0].first_layer, evaluation->first_layer, bytes);
     }

@@ -97,8 +97,8 @@ typedef struct ps_order_desk {
 // No order of any kind allowed is below it; `*by` says why.
 int64_t ps_order_bound(const ps_pipeline *pipeline, const ps_order_options *options, const char **by);
 
-// PS_ILLEGAL with rule too-many-ops-to-search.
-ps_code ps_order_size_fits(const ps_pipeline *pipeline, ps_status *status);
+// PS_ILLEGAL with rule routes-not-searched or too-many-ops-to-search.
+ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status);
 
 void ps_order_problem_set(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool span, ps_order_problem *out);
 

@@ -84,7 +84,7 @@ ps_code ps_order_curve(ps_arena *arena, const ps_pipeline *pipeline, const ps_or
 {
     curve c;
     *done = 0;
-    PS_TRY(ps_order_size_fits(pipeline, status));
+    PS_TRY(ps_order_searchable(pipeline, status));
     begin(arena, pipeline, options, &c);
     for (int32_t i = 0; i < count; i++) {
         rung[i] = i > 0 ? rung[i - 1] : (ps_order_rung){0};

@@ -202,8 +202,12 @@ static void keep(const search *s, ps_order_result *out)
 }
 
 // Several orders are kept at a time, at some hundred bytes an op.
-ps_code ps_order_size_fits(const ps_pipeline *pipeline, ps_status *status)
+ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status)
 {
+    if (pipeline->num_routes > 0)
+        return ps_fail(status, PS_ILLEGAL, "routes-not-searched",
+                       "orders are searched for where every micro-batch visits all stages, the pipeline has %d routes",
+                       (int)pipeline->num_routes);
     int64_t ops = 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches;
     if (ops <= PS_ORDER_MAX_OPS)
         return PS_OK;
@@ -218,7 +222,7 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
                         ps_order_result *out, ps_status *status)
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
-    PS_TRY(ps_order_size_fits(pipeline, status));
+    PS_TRY(ps_order_searchable(pipeline, status));
     out->bound_ns = ps_order_bound(pipeline, options, &out->bound_by);
     ps_status refusal[2] = {{0}, {0}};
     for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {

@@ -160,6 +160,16 @@ static void more_memory_never_costs_time(void **state)
     }
 }
 
+static void routes_are_not_searched(void **state)
+{
+    ps_order_options options = {.backward = PS_ORDER_EITHER, .effort = 1};
+    ps_order_result result;
+    ps_status status = {0};
+    ps_pipeline *pipeline = dual_stages(*state, 4, 8, (costs){.forward_ns = 1, .backward_input_ns = 1});
+    assert_int_equal(ps_order_search(*state, pipeline, &options, &result, &status), PS_ILLEGAL);
+    assert_string_equal(status.rule, "routes-not-searched");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +180,7 @@ int main(void)
         test_in_arena(same_input_gives_the_same_schedule),
         test_in_arena(interrupted_search_gives_what_it_has),
         test_in_arena(more_memory_never_costs_time),
+        test_in_arena(routes_are_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
