@@ -84,8 +84,14 @@ static bool check_stage_sums(ps_check *check)
             !add_times(&time, stage->backward_input_ns, microbatches) ||
             !add_times(&time, stage->backward_weight_ns, microbatches) ||
             !add_times(&time, stage->recompute_ns, microbatches) ||
-            !add_times(&time, stage->op_overhead_ns, 3 * microbatches)) {
+            !add_times(&time, stage->op_overhead_ns, 3 * microbatches) ||
+            !add_times(&time, stage->grad_sync_ns, microbatches) || !add_times(&time, stage->tied_sync_ns, 1) ||
+            !add_times(&time, stage->param_gather_ns, 1)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/stages/#", index), "times are negative or beyond any run");
+            return false;
+        }
+        if (stage->sync_buckets < 1) {
+            ps_check_find(check, "out-of-range", PS_AT_1("/stages/#/sync_buckets", index), "at least 1 is expected");
             return false;
         }
         if (!add_times(&bytes, stage->held_after_forward_bytes, microbatches) ||
@@ -112,11 +118,18 @@ static bool check_device_sums(ps_check *check)
 {
     const ps_plan *plan = check->plan;
     int64_t reserve = plan->inputs.job.memory_reserve_bytes;
+    int64_t time = 0; // half of what the ops may take, so that both still add up
+    if (!add_times(&time, plan->prediction.barrier_ns, 2) ||
+        !add_times(&time, plan->prediction.validation_hop_ns, 4 * (int64_t)plan->num_devices)) {
+        ps_check_find(check, "time-overflow", PS_AT("/prediction"), "times are negative or beyond any run");
+        return false;
+    }
     for (int32_t index = 0; index < plan->num_devices; index++) {
         const ps_plan_device *device = &plan->device[index];
-        int64_t time = 0;
-        if (!add_times(&time, device->grad_sync_exposed_ns, 1) || !add_times(&time, device->grad_sync_hidden_ns, 1) ||
-            !add_times(&time, device->optimizer_ns, 1) || !add_times(&time, device->param_gather_exposed_ns, 1)) {
+        int64_t claimed = 0;
+        if (!add_times(&time, device->optimizer_ns, 2) || !add_times(&claimed, device->grad_sync_exposed_ns, 1) ||
+            !add_times(&claimed, device->grad_sync_hidden_ns, 1) ||
+            !add_times(&claimed, device->param_gather_exposed_ns, 1)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/devices/#", index), "times are negative or beyond any run");
             return false;
         }
