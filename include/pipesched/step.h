@@ -96,7 +96,9 @@ void ps_step_place(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedu
                    const ps_timeline *timeline, const ps_step *step, ps_step_timeline *out);
 
 // Steps back to back, each in the same order: a device begins the next step when it is ready, and waits only for its
-// inputs. The time from one step to the next, once it repeats; rounded up to a nanosecond where it alternates.
+// inputs. The time from one step to the next, once it repeats; rounded up to a nanosecond where it alternates. It is
+// never above iteration_ns, as every device could do each step exactly like the first, that much later; it is below
+// where a device that is done early lets others begin early.
 // PS_ILLEGAL as ps_simulate(). `steps`: how many were needed to see it repeat.
 typedef struct ps_step_period {
     int64_t period_ns;

@@ -22,6 +22,7 @@ typedef struct repeating {
     const ps_step *step;
     int64_t *ready_ns; // [MOST_STEPS + 1][devices] when each device may begin a step, from the first device on
     int64_t *since_ns; // [MOST_STEPS + 1] time from the first step to the first device of each
+    int64_t *late_ns;  // [devices] exposed gathers of the first step, which stand for those of all
     ps_step_period *out;
 } repeating;
 
@@ -39,15 +40,19 @@ static ps_code run_step(void *context, ps_status *status)
     ps_step_timeline placed;
     PS_TRY(ps_simulate_from(r->scratch, r->pipeline, r->schedule, ready_before(r, number), &timeline, status));
     ps_step_place(r->scratch, r->pipeline, r->schedule, &timeline, r->step, &placed);
+    int64_t *next = ready_before(r, number + 1);
     int64_t first = INT64_MAX;
-    for (int32_t d = 0; d < devices; d++)
-        first = placed.device[d].ready_ns < first ? placed.device[d].ready_ns : first;
+    for (int32_t d = 0; d < devices; d++) {
+        if (number == 0)
+            r->late_ns[d] = placed.device[d].gather_exposed_ns;
+        next[d] = placed.device[d].optimizer_start_ns + r->step->optimizer_ns[d] + r->late_ns[d];
+        first = next[d] < first ? next[d] : first;
+    }
     if (first > PS_MAX_TIME_NS / (2 * MOST_STEPS))
         return ps_fail(status, PS_BAD_INPUT, "time-overflow", "a step of more than %" PRId64 " ns cannot be repeated",
                        PS_MAX_TIME_NS / (2 * MOST_STEPS));
-    int64_t *next = ready_before(r, number + 1);
     for (int32_t d = 0; d < devices; d++)
-        next[d] = placed.device[d].ready_ns - first;
+        next[d] -= first;
     r->since_ns[number + 1] = r->since_ns[number] + first;
     return PS_OK;
 }
@@ -87,6 +92,7 @@ ps_code ps_step_repeat(ps_arena *arena, const ps_pipeline *pipeline, const ps_sc
     repeating r = {.pipeline = pipeline, .schedule = schedule, .step = step, .out = out};
     r.ready_ns = ps_new(arena, int64_t, (int64_t)(MOST_STEPS + 1) * pipeline->num_devices);
     r.since_ns = ps_new(arena, int64_t, MOST_STEPS + 1);
+    r.late_ns = ps_new(arena, int64_t, pipeline->num_devices);
     r.scratch = ps_arena_new(0);
     if (!r.scratch)
         return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory to repeat a step");
