@@ -68,7 +68,8 @@ typedef struct ps_plan_stage {
     int64_t recompute_ns;
     int64_t op_overhead_ns;  // added to every op
     int64_t grad_sync_ns;    // its gradients among the replicas: of all micro-batches, with ZeRO-2 of each
-    int64_t tied_sync_ns;    // of weights that it shares with a stage of another rank; 0: none
+    int64_t tied_sync_ns;    // of weights that it shares with stages of other ranks; 0: none
+    int32_t tied_to;         // the first stage that has them; 0 where there are none
     int64_t param_gather_ns; // its stepped parameters among the replicas
     int32_t sync_buckets;    // parts in which both travel beside ops
     int64_t held_after_forward_bytes;

@@ -24,7 +24,7 @@
 
 typedef enum ps_step_kind {
     PS_STEP_REDUCE_GRAD, // of a stage, among the replicas
-    PS_STEP_REDUCE_TIED, // of weights that two stages share, between their devices
+    PS_STEP_REDUCE_TIED, // of weights that stages of different devices share, between these
     PS_STEP_BARRIER,     // from when the device's gradients are whole until all know the norm
     PS_STEP_VALIDATE,    // the state of all gradients on its way to the device
     PS_STEP_OPTIMIZER,   // on the device itself, which computes nothing else
@@ -35,7 +35,8 @@ typedef enum ps_step_kind {
 typedef struct ps_step_stage {
     int64_t reduce_ns; // its gradients; 0: none to reduce
     int64_t gather_ns; // its parameters; 0: each replica has stepped all of them
-    int64_t tied_ns;   // weights that stages of other devices have too, once all are reduced; 0: none. The same for all
+    int64_t tied_ns;   // weights that stages of other devices have too, once all these are reduced; 0: none
+    int32_t tied_to;   // with tied_ns: the first of the stages that have them, which all take the same time
     int32_t buckets;   // at least 1; parts that leave, or arrive, evenly over the op that makes or needs them
 } ps_step_stage;
 

@@ -100,8 +100,8 @@ typedef struct ps_check_step {
     int64_t *reduce_start_ns; // [ops] of the reduction that an op starts; NULL when nobody asks
     int64_t *reduce_end_ns;
     int64_t *gather_start_ns; // [num_stages]
-    int64_t tied_start_ns;
-    bool *met; // [num_stages] scratch
+    int64_t *tied_start_ns;   // [num_stages]
+    bool *met;                // [num_stages] scratch
 } ps_check_step;
 
 void ps_check_step_compute(ps_check *check, const ps_check_times *times, ps_check_step *out);

@@ -51,6 +51,9 @@ static bool check_indices(ps_check *check)
     for (int32_t stage = 0; stage < plan->num_stages; stage++)
         good =
             in_range(check, PS_AT_1("/stages/#/pp_rank", stage), plan->stage[stage].pp_rank, plan->layout.pp) && good;
+    for (int32_t stage = 0; stage < plan->num_stages; stage++)
+        good =
+            in_range(check, PS_AT_1("/stages/#/tied_to", stage), plan->stage[stage].tied_to, plan->num_stages) && good;
     for (int32_t hop = 0; hop < plan->num_hops; hop++) {
         good = in_range(check, PS_AT_1("/hops/#/from_stage", hop), plan->hop[hop].from_stage, plan->num_stages) && good;
         good = in_range(check, PS_AT_1("/hops/#/to_stage", hop), plan->hop[hop].to_stage, plan->num_stages) && good;

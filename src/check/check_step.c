@@ -19,7 +19,7 @@ static int64_t larger(int64_t a, int64_t b)
 
 static bool ends_gradient(ps_op op)
 {
-    return op.kind != PS_OP_FORWARD && op.kind != PS_OP_BACKWARD_INPUT;
+    return op.kind == PS_OP_BACKWARD || op.kind == PS_OP_BACKWARD_WEIGHT;
 }
 
 static int64_t bucket_time(int64_t whole, int32_t buckets)
@@ -40,29 +40,35 @@ static void check_buckets(ps_check *check)
     }
 }
 
-// Ranks that share a weight reduce it together, so there are at least two of them and it takes all the same time.
+// The stages that have one weight name the first of them, take the same time and are of different ranks, at least two.
 static void check_tied(ps_check *check)
 {
     const ps_plan *plan = check->plan;
-    int32_t *stages = ps_new(check->arena, int32_t, plan->num_devices);
-    int32_t first = -1;
-    int32_t ranks = 0;
+    int32_t *holders = ps_new(check->arena, int32_t, plan->num_stages);
+    int32_t *last_first = ps_new(check->arena, int32_t, plan->num_devices); // 1 + the first stage of the last seen
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
-        if (stage->tied_sync_ns == 0)
+        const ps_plan_stage *first = &plan->stage[stage->tied_to];
+        if (stage->tied_sync_ns == 0) {
+            ps_check_equal(check, "tied-sync", PS_AT_1("/stages/#/tied_to", index), stage->tied_to, 0);
             continue;
-        if (stages[stage->pp_rank]++ == 0)
-            ranks++;
-        else
-            ps_check_find(check, "tied-sync", PS_AT_1("/stages/#/tied_sync_ms", index),
-                          "another stage of this rank already stands for the shared weight");
-        if (first < 0)
-            first = index;
+        }
+        if (stage->tied_to > index || first->tied_to != stage->tied_to || first->tied_sync_ns == 0) {
+            ps_check_find(check, "tied-sync", PS_AT_1("/stages/#/tied_to", index),
+                          "stage %" PRId32 " is not the first that has the weight", stage->tied_to);
+            continue;
+        }
+        holders[stage->tied_to]++;
         ps_check_equal_ns(check, "tied-sync", PS_AT_1("/stages/#/tied_sync_ms", index), stage->tied_sync_ns,
-                          plan->stage[first].tied_sync_ns);
+                          first->tied_sync_ns);
+        if (last_first[stage->pp_rank] == stage->tied_to + 1)
+            ps_check_find(check, "tied-sync", PS_AT_1("/stages/#/tied_sync_ms", index),
+                          "another stage of this rank already stands for the weight");
+        last_first[stage->pp_rank] = stage->tied_to + 1;
     }
-    if (ranks == 1)
-        ps_check_find(check, "tied-sync", PS_AT_1("/stages/#/tied_sync_ms", first), "no other rank has the weight");
+    for (int32_t index = 0; index < plan->num_stages; index++)
+        if (holders[index] == 1)
+            ps_check_find(check, "tied-sync", PS_AT_1("/stages/#/tied_sync_ms", index), "no other rank has the weight");
 }
 
 static void check_agreement(ps_check *check)
@@ -115,23 +121,44 @@ static void reduce_rank(const step_check *run, int32_t rank)
     out->synced_ns = computed + out->exposed_ns;
 }
 
+// The stages with each weight: those of weight w are the result's first[w] up to first[w + 1].
+static int32_t *holders_by_weight(const step_check *run, int32_t *first)
+{
+    const ps_plan *plan = run->check->plan;
+    int32_t *holder = ps_new(run->check->arena, int32_t, plan->num_stages);
+    int32_t *filled = ps_new(run->check->arena, int32_t, plan->num_stages);
+    for (int32_t index = 0; index < plan->num_stages; index++)
+        if (plan->stage[index].tied_sync_ns > 0)
+            first[plan->stage[index].tied_to + 1]++;
+    for (int32_t weight = 0; weight < plan->num_stages; weight++)
+        first[weight + 1] += first[weight];
+    for (int32_t index = 0; index < plan->num_stages; index++) {
+        int32_t weight = plan->stage[index].tied_to;
+        if (plan->stage[index].tied_sync_ns > 0)
+            holder[first[weight] + filled[weight]++] = index;
+    }
+    return holder;
+}
+
+// Weight by weight, in the order of the first stages that have them.
 static void reduce_tied(const step_check *run)
 {
     const ps_plan *plan = run->check->plan;
-    int64_t begin = 0;
-    for (int32_t index = 0; index < plan->num_stages; index++)
-        if (plan->stage[index].tied_sync_ns > 0)
-            begin = larger(begin, run->out->rank[plan->stage[index].pp_rank].synced_ns);
-    for (int32_t index = 0; index < plan->num_stages; index++) {
-        const ps_plan_stage *stage = &plan->stage[index];
-        ps_check_rank_step *out = &run->out->rank[stage->pp_rank];
-        if (stage->tied_sync_ns == 0)
-            continue;
-        out->sync_ns += stage->tied_sync_ns;
-        out->exposed_ns += stage->tied_sync_ns;
-        out->synced_ns = begin + stage->tied_sync_ns;
+    int32_t *first = ps_new(run->check->arena, int32_t, plan->num_stages + 1);
+    const int32_t *holder = holders_by_weight(run, first);
+    for (int32_t weight = 0; weight < plan->num_stages; weight++) {
+        int64_t begin = 0;
+        for (int32_t at = first[weight]; at < first[weight + 1]; at++)
+            begin = larger(begin, run->out->rank[plan->stage[holder[at]].pp_rank].synced_ns);
+        for (int32_t at = first[weight]; at < first[weight + 1]; at++) {
+            const ps_plan_stage *stage = &plan->stage[holder[at]];
+            ps_check_rank_step *out = &run->out->rank[stage->pp_rank];
+            run->out->tied_start_ns[holder[at]] = begin;
+            out->sync_ns += stage->tied_sync_ns;
+            out->exposed_ns += stage->tied_sync_ns;
+            out->synced_ns = begin + stage->tied_sync_ns;
+        }
     }
-    run->out->tied_start_ns = begin;
 }
 
 // With a barrier at the last rank to have its gradients; else the state goes down to the last rank and up again.
@@ -237,6 +264,7 @@ void ps_check_step_compute(ps_check *check, const ps_check_times *times, ps_chec
     int64_t ops = plan->schedule.first[plan->num_devices];
     *out = (ps_check_step){.rank = ps_new(check->arena, ps_check_rank_step, plan->num_devices),
                            .last_gradient = ps_new(check->arena, int32_t, plan->num_stages),
+                           .tied_start_ns = ps_new(check->arena, int64_t, plan->num_stages),
                            .gather_start_ns = ps_new(check->arena, int64_t, plan->num_stages),
                            .met = ps_new(check->arena, bool, plan->num_stages)};
     if (plan->has_timeline) {

@@ -51,7 +51,7 @@ static expected expect_of_stage(const listing *l, const ps_step_op *op)
     const ps_plan_stage *stage = &plan->stage[op->stage];
     bool tied = op->kind == PS_STEP_REDUCE_TIED;
     int64_t takes = tied ? stage->tied_sync_ns : stage->param_gather_ns;
-    int64_t start = tied ? l->step->tied_start_ns : l->step->gather_start_ns[op->stage];
+    int64_t start = tied ? l->step->tied_start_ns[op->stage] : l->step->gather_start_ns[op->stage];
     return (expected){.mark = takes > 0 ? &l->stage[op->stage] : NULL,
                       .rank = stage->pp_rank,
                       .start_ns = start,

@@ -77,6 +77,7 @@ static void fill_stages(plan_filler *filler)
             .op_overhead_ns = filler->context->job->op_overhead_ns,
             .grad_sync_ns = step->reduce_ns,
             .tied_sync_ns = step->tied_ns,
+            .tied_to = step->tied_to,
             .param_gather_ns = step->gather_ns,
             .sync_buckets = step->buckets,
             .held_after_forward_bytes = cost->held_after_forward_bytes,

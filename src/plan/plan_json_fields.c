@@ -215,6 +215,7 @@ static const ps_field STAGE[] = {
     NS("op_overhead_ms", ps_plan_stage, op_overhead_ns),
     NS("grad_sync_ms", ps_plan_stage, grad_sync_ns),
     NS("tied_sync_ms", ps_plan_stage, tied_sync_ns),
+    INT("tied_to", ps_plan_stage, tied_to, 0, PS_MAX_STAGES),
     NS("param_gather_ms", ps_plan_stage, param_gather_ns),
     INT("sync_buckets", ps_plan_stage, sync_buckets, 1, INT32_MAX),
     BYTES("held_after_forward_bytes", ps_plan_stage, held_after_forward_bytes),

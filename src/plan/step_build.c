@@ -39,9 +39,14 @@ static void tie(ps_arena *arena, const ps_step_ground *ground, ps_step *step)
         if (ground->stage[ends[1]].copy_parameters > parameters)
             parameters = ground->stage[ends[1]].copy_parameters;
     }
+    int64_t time = ps_cost_tied_ns(ground->context->group, ground->context->job, ground->layout, parameters);
+    int32_t first = ground->pipeline->num_stages;
     for (int32_t i = 0; i < holders; i++)
-        step->stage[stage[i]].tied_ns =
-            ps_cost_tied_ns(ground->context->group, ground->context->job, ground->layout, parameters);
+        first = stage[i] < first ? stage[i] : first;
+    for (int32_t i = 0; i < holders && time > 0; i++) {
+        step->stage[stage[i]].tied_ns = time;
+        step->stage[stage[i]].tied_to = first;
+    }
 }
 
 static int64_t slowest_hop(const ps_pipeline *pipeline)
@@ -93,6 +98,7 @@ ps_code ps_plan_step(ps_arena *arena, const ps_plan *plan, const ps_pipeline *pi
         out->stage[stage] = (ps_step_stage){.reduce_ns = from->grad_sync_ns,
                                             .gather_ns = from->param_gather_ns,
                                             .tied_ns = from->tied_sync_ns,
+                                            .tied_to = from->tied_to,
                                             .buckets = from->sync_buckets};
     }
     for (int32_t device = 0; device < plan->num_devices; device++)

@@ -63,10 +63,24 @@ bool ps_step_op_parse(const char *text, ps_step_op *out)
     return false;
 }
 
+// Stages with one weight name the first of them, and take as long.
+static ps_code check_tied(const ps_step *step, int32_t stage, ps_status *status)
+{
+    const ps_step_stage *tied = &step->stage[stage];
+    if (tied->tied_to < 0 || tied->tied_to > stage)
+        return ps_fail(status, PS_BAD_INPUT, "step-shape",
+                       "stage %d shares weights with stage %d and those after it, expected one from 0 to %d",
+                       (int)stage, (int)tied->tied_to, (int)stage);
+    const ps_step_stage *first = &step->stage[tied->tied_to];
+    if (first->tied_to != tied->tied_to || first->tied_ns != tied->tied_ns)
+        return ps_fail(status, PS_BAD_INPUT, "step-shape",
+                       "stages %d and %d share weights and reduce them for %" PRId64 " and %" PRId64 " ns",
+                       (int)tied->tied_to, (int)stage, first->tied_ns, tied->tied_ns);
+    return PS_OK;
+}
+
 static ps_code check_stages(const ps_pipeline *pipeline, const ps_step *step, ps_status *status)
 {
-    int32_t tied = -1;
-    int32_t count = 0;
     for (int32_t s = 0; s < pipeline->num_stages; s++) {
         const ps_step_stage *stage = &step->stage[s];
         if (stage->reduce_ns < 0 || stage->gather_ns < 0 || stage->tied_ns < 0)
@@ -76,16 +90,9 @@ static ps_code check_stages(const ps_pipeline *pipeline, const ps_step *step, ps
         if (stage->buckets < 1)
             return ps_fail(status, PS_BAD_INPUT, "step-shape", "stage %d has %d buckets, at least 1 is needed", (int)s,
                            (int)stage->buckets);
-        if (stage->tied_ns == 0)
-            continue;
-        if (count++ > 0 && stage->tied_ns != step->stage[tied].tied_ns)
-            return ps_fail(status, PS_BAD_INPUT, "step-shape",
-                           "stages %d and %d share weights and reduce them for %" PRId64 " and %" PRId64 " ns",
-                           (int)tied, (int)s, step->stage[tied].tied_ns, stage->tied_ns);
-        tied = s;
+        if (stage->tied_ns > 0)
+            PS_TRY(check_tied(step, s, status));
     }
-    if (count == 1)
-        return ps_fail(status, PS_BAD_INPUT, "step-shape", "stage %d shares weights with no other", (int)tied);
     return PS_OK;
 }
 

@@ -8,6 +8,9 @@
 // All of it is max and plus of the times of ops, so it is monotone in them.
 #include "pipesched/step.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 typedef struct placing {
     const ps_pipeline *pipeline;
     const ps_schedule *schedule;
@@ -18,13 +21,28 @@ typedef struct placing {
     bool *seen;            // [num_stages] a forward of the stage was met
     ps_step_op *reduction; // of all devices in turn
     int32_t num_reductions;
-    int32_t num_listed; // of them, in out->op
-    ps_step_op *tied;   // [num_devices] end 0: none
+    int32_t num_listed;     // of them, in out->op
+    int32_t *next_tied;     // [num_stages] after each of the stages of one weight, -1: none
+    int64_t *tied_start_ns; // [num_stages]
+    ps_step_op *tied;       // device by device
+    int32_t num_tied;
+    int32_t num_tied_listed;
 } placing;
 
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+static int by_device(const void *a, const void *b)
+{
+    const ps_step_op *x = a;
+    const ps_step_op *y = b;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->stage < y->stage ? -1 : x->stage > y->stage;
 }
 
 static void add_op(placing *p, ps_step_op op)
@@ -73,29 +91,57 @@ static void reduce_device(placing *p, int32_t device)
     out->sync_exposed_ns = out->synced_ns - last_end;
 }
 
-// All holders of a shared weight have to be done with theirs.
-static void reduce_tied(placing *p)
+static ps_step_device *device_of(const placing *p, int32_t stage)
+{
+    return &p->out->device[p->pipeline->stage[stage].device];
+}
+
+// All holders of a shared weight have to be done with theirs. Weights in the order of their first stages.
+static void reduce_weight(placing *p, int32_t first)
 {
     int64_t start = 0;
-    for (int32_t s = 0; s < p->pipeline->num_stages; s++)
-        if (p->step->stage[s].tied_ns > 0)
-            start = larger(start, p->out->device[p->pipeline->stage[s].device].synced_ns);
-    for (int32_t s = 0; s < p->pipeline->num_stages; s++) {
-        int64_t time = p->step->stage[s].tied_ns;
-        int32_t device = p->pipeline->stage[s].device;
-        ps_step_device *out = &p->out->device[device];
-        if (time == 0)
-            continue;
-        p->tied[device] = (ps_step_op){.device = device,
-                                       .stage = s,
-                                       .microbatch = -1,
-                                       .kind = PS_STEP_REDUCE_TIED,
-                                       .start_ns = start,
-                                       .end_ns = start + time};
+    int64_t time = p->step->stage[first].tied_ns;
+    for (int32_t s = first; s >= 0; s = p->next_tied[s])
+        start = larger(start, device_of(p, s)->synced_ns);
+    for (int32_t s = first; s >= 0; s = p->next_tied[s]) {
+        ps_step_device *out = device_of(p, s);
+        p->tied_start_ns[s] = start;
         out->synced_ns = start + time;
         out->sync_ns += time;
         out->sync_exposed_ns += time;
     }
+}
+
+static void reduce_tied(placing *p)
+{
+    int32_t stages = p->pipeline->num_stages;
+    for (int32_t s = stages - 1; s >= 0; s--) {
+        const ps_step_stage *stage = &p->step->stage[s];
+        if (stage->tied_ns == 0 || stage->tied_to == s)
+            continue;
+        p->next_tied[s] = p->next_tied[stage->tied_to];
+        p->next_tied[stage->tied_to] = s;
+    }
+    for (int32_t s = 0; s < stages; s++)
+        if (p->step->stage[s].tied_ns > 0 && p->step->stage[s].tied_to == s)
+            reduce_weight(p, s);
+}
+
+// By start, which is the order of their weights' first stages.
+static void list_tied(placing *p)
+{
+    for (int32_t first = 0; first < p->pipeline->num_stages; first++) {
+        if (p->step->stage[first].tied_ns == 0 || p->step->stage[first].tied_to != first)
+            continue;
+        for (int32_t s = first; s >= 0; s = p->next_tied[s])
+            p->tied[p->num_tied++] = (ps_step_op){.device = p->pipeline->stage[s].device,
+                                                  .stage = s,
+                                                  .microbatch = -1,
+                                                  .kind = PS_STEP_REDUCE_TIED,
+                                                  .start_ns = p->tied_start_ns[s],
+                                                  .end_ns = p->tied_start_ns[s] + p->step->stage[s].tied_ns};
+    }
+    qsort(p->tied, (size_t)p->num_tied, sizeof *p->tied, by_device);
 }
 
 static int64_t last_synced(const placing *p)
@@ -162,8 +208,8 @@ static void finish_device(placing *p, int32_t device)
     bool is_last = device == p->pipeline->num_devices - 1;
     while (p->num_listed < p->num_reductions && p->reduction[p->num_listed].device == device)
         add_op(p, p->reduction[p->num_listed++]);
-    if (p->tied[device].end_ns > 0)
-        add_op(p, p->tied[device]);
+    while (p->num_tied_listed < p->num_tied && p->tied[p->num_tied_listed].device == device)
+        add_op(p, p->tied[p->num_tied_listed++]);
     ps_step_op op = {.device = device, .stage = -1, .microbatch = -1, .end_ns = out->validated_ns};
     op.kind = p->step->barrier ? PS_STEP_BARRIER : PS_STEP_VALIDATE;
     op.start_ns = p->step->barrier || is_last ? out->synced_ns : p->out->device[device + 1].validated_ns;
@@ -206,10 +252,13 @@ void ps_step_place(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedu
 {
     placing p = {.pipeline = pipeline, .schedule = schedule, .timeline = timeline, .step = step, .out = out};
     int64_t reductions = (int64_t)pipeline->num_stages * (step->every_microbatch ? pipeline->num_microbatches : 1);
-    int64_t others = pipeline->num_stages + 3 * (int64_t)pipeline->num_devices;
+    int64_t others = 2 * ((int64_t)pipeline->num_stages + pipeline->num_devices);
     *out = (ps_step_timeline){.device = ps_new(arena, ps_step_device, pipeline->num_devices),
                               .op = ps_new_raw(arena, ps_step_op, reductions + others)};
-    p.tied = ps_new(arena, ps_step_op, pipeline->num_devices);
+    p.tied = ps_new_raw(arena, ps_step_op, pipeline->num_stages);
+    p.tied_start_ns = ps_new(arena, int64_t, pipeline->num_stages);
+    p.next_tied = ps_new_raw(arena, int32_t, pipeline->num_stages);
+    memset(p.next_tied, 0xff, (size_t)pipeline->num_stages * sizeof *p.next_tied); // all -1
     p.reduction = ps_new_raw(arena, ps_step_op, reductions);
     p.reduces_at = ps_new(arena, int32_t, pipeline->num_stages);
     p.seen = ps_new(arena, bool, pipeline->num_stages);
@@ -220,6 +269,7 @@ void ps_step_place(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedu
     for (int32_t d = 0; d < pipeline->num_devices; d++)
         reduce_device(&p, d);
     reduce_tied(&p);
+    list_tied(&p);
     agree(&p);
     for (int32_t d = 0; d < pipeline->num_devices; d++)
         finish_device(&p, d);

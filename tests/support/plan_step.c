@@ -51,7 +51,6 @@ static int64_t reduce_all(const ps_plan *plan, int32_t rank, const int64_t *star
 
 static void settle_syncs(ps_plan *plan, const int64_t *start, const int64_t *end, int64_t *synced)
 {
-    int64_t both = 0;
     for (int32_t rank = 0; rank < plan->num_devices; rank++) {
         ps_plan_device *device = &plan->device[rank];
         int64_t computed = end[plan->schedule.first[rank + 1] - 1];
@@ -63,17 +62,24 @@ static void settle_syncs(ps_plan *plan, const int64_t *start, const int64_t *end
                 continue;
             device->grad_sync_ns +=
                 plan->stage[stage].grad_sync_ns * (plan->layout.zero == 2 ? plan->layout.num_microbatches : 1);
-            if (plan->stage[stage].tied_sync_ns > 0)
-                both = most(both, synced[rank]);
         }
     }
-    for (int32_t stage = 0; stage < plan->num_stages; stage++) {
-        int64_t tied = plan->stage[stage].tied_sync_ns;
-        ps_plan_device *device = &plan->device[plan->stage[stage].pp_rank];
-        device->grad_sync_ns += tied;
-        device->grad_sync_exposed_ns += tied;
-        if (tied > 0)
-            synced[plan->stage[stage].pp_rank] = both + tied;
+    for (int32_t weight = 0; weight < plan->num_stages; weight++) {
+        int64_t both = 0;
+        for (int32_t pass = 0; pass < 2; pass++)
+            for (int32_t stage = 0; stage < plan->num_stages; stage++) {
+                int64_t tied = plan->stage[stage].tied_sync_ns;
+                int32_t rank = plan->stage[stage].pp_rank;
+                if (tied == 0 || plan->stage[stage].tied_to != weight)
+                    continue;
+                if (pass == 0) {
+                    both = most(both, synced[rank]);
+                    continue;
+                }
+                plan->device[rank].grad_sync_ns += tied;
+                plan->device[rank].grad_sync_exposed_ns += tied;
+                synced[rank] = both + tied;
+            }
     }
     for (int32_t rank = 0; rank < plan->num_devices; rank++)
         plan->device[rank].grad_sync_hidden_ns =

@@ -78,6 +78,16 @@ static void edit_holders_differ(ps_plan *plan)
     plan->stage[1].tied_sync_ns++;
 }
 
+static void edit_tied_to_another(ps_plan *plan)
+{
+    plan->stage[1].tied_to = 1;
+}
+
+static void edit_tied_to_nobody(ps_plan *plan)
+{
+    plan->stage[1].tied_to = 2;
+}
+
 static void edit_sync_of_a_stage(ps_plan *plan)
 {
     plan->stage[1].grad_sync_ns++;
@@ -130,6 +140,8 @@ static void a_figure_that_disagrees_is_found(void **state)
         {edit_no_buckets, "out-of-range", "/stages/1/sync_buckets"},
         {edit_one_holder, "tied-sync", "/stages/0/tied_sync_ms"},
         {edit_holders_differ, "tied-sync", "/stages/1/tied_sync_ms"},
+        {edit_tied_to_another, "tied-sync", "/stages/0/tied_sync_ms"},
+        {edit_tied_to_nobody, "out-of-range", "/stages/1/tied_to"},
         {edit_sync_of_a_stage, "grad-sync", "/devices/1/grad_sync_ms"},
         {edit_gather_of_a_stage, "param-gather", "/devices/1/param_gather_ms"},
         {edit_hidden_for_exposed, "grad-sync", "/devices/0/grad_sync_hidden_ms"},
@@ -164,6 +176,8 @@ static void a_weight_shared_twice_by_a_rank_is_found(void **state)
     ps_plan *plan = consistent_plan(*state, spec);
     plan->stage[2].tied_sync_ns = plan->stage[0].tied_sync_ns;
     assert_found(*state, plan, "tied-sync", "/stages/2/tied_sync_ms");
+    plan->stage[2].tied_to = 1;
+    assert_found(*state, plan, "tied-sync", "/stages/2/tied_to");
 }
 
 static void an_entry_of_the_timeline_that_disagrees_is_found(void **state)

@@ -157,6 +157,25 @@ static void shared_weights_wait_for_both_holders(void **state)
     assert_int_equal(tail.device[1].sync_exposed_ns, 9);
 }
 
+// p = 4, one backward each: the outer two and the inner two hold the same, as when micro-batches enter at both ends.
+static void different_weights_are_shared_by_different_devices(void **state)
+{
+    ps_pipeline *pipeline = equal_stages(*state, 4, 1, (costs){.forward_ns = 1, .backward_ns = 1});
+    ps_step *step = plain_step(*state, pipeline, 0, 0);
+    for (int32_t s = 0; s < 4; s++) {
+        step->stage[s].tied_ns = s == 0 || s == 3 ? 10 : 20;
+        step->stage[s].tied_to = s < 3 - s ? s : 3 - s;
+    }
+    step->barrier = false;
+    ps_step_timeline tail = place(*state, pipeline, PS_SCHEDULE_1F1B, step);
+    const int64_t synced[] = {8 + 10, 7 + 20, 7 + 20, 8 + 10};
+    for (int32_t d = 0; d < 4; d++)
+        assert_int_equal(tail.device[d].synced_ns, synced[d]);
+    assert_int_equal(tail.op[0].kind, PS_STEP_REDUCE_TIED);
+    assert_int_equal(tail.op[3].stage, 1);
+    assert_int_equal(tail.op[3].start_ns, 7);
+}
+
 // The first forward takes 6: of a gather of 8 in 2 buckets the first has to be there, and 5 of it can come beside it.
 static void gathers_hide_beside_first_forwards(void **state)
 {
@@ -223,7 +242,10 @@ static void what_is_no_step_is_refused(void **state)
         case 3: step->optimizer_ns[2] = -1; break;
         case 4: step->barrier_ns = -1; break;
         case 5: step->validation_hop_ns = 1; break;
-        case 6: step->stage[1].tied_ns = 5; break;
+        case 6:
+            step->stage[1].tied_ns = 5;
+            step->stage[1].tied_to = 2;
+            break;
         case 7:
             step->stage[0].tied_ns = 5;
             step->stage[1].tied_ns = 6;
@@ -256,6 +278,7 @@ int main(void)
         test_in_arena(a_chunk_that_is_done_early_reduces_beside_the_rest),
         test_in_arena(each_micro_batch_reduces_by_itself),
         test_in_arena(shared_weights_wait_for_both_holders),
+        test_in_arena(different_weights_are_shared_by_different_devices),
         test_in_arena(gathers_hide_beside_first_forwards),
         test_in_arena(a_period_is_shorter_than_a_step_by_itself_when_the_last_device_steps_longest),
         test_in_arena(cells_read_back_as_they_are_written),
