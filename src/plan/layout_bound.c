@@ -146,17 +146,30 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+// Without a barrier a rank's own steps go with its own work, which a bound on the busiest rank may then count: what of
+// the optimizer falls on a parameter, shared out over the micro-batches.
+static double step_ns_per_parameter(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
+    if (context->job->optimizer_barrier || layout->pp == 1 || total->parameters == 0)
+        return 0;
+    int64_t step = ps_cost_iteration(context->group, context->job, layout, total).optimizer_ns;
+    return (double)step / (double)total->parameters / layout->num_microbatches;
+}
+
 // Least largest load of `devices` devices for any placement of layers on them: an even share; and, for every q, two
 // facts of counting: some device has at least ceil(n / devices) layers, and of the q * devices + 1 largest layers some
 // device has q + 1.
-static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices)
+static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices, double step_ns)
 {
     int32_t layers = table->num_layers;
     int64_t *work = ps_new_raw(arena, int64_t, layers);
     int64_t *prefix = ps_new_raw(arena, int64_t, layers + 1);
     prefix[0] = 0;
     for (int32_t layer = 0; layer < layers; layer++)
-        work[layer] = ps_layer_work_ns(&table->layer[layer]);
+        work[layer] =
+            ps_layer_work_ns(&table->layer[layer]) + (int64_t)(step_ns * (double)table->layer[layer].parameters);
     qsort(work, (size_t)layers, sizeof *work, descending);
     for (int32_t layer = 0; layer < layers; layer++)
         prefix[layer + 1] = prefix[layer] + work[layer];
@@ -185,9 +198,12 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     int64_t stages = (int64_t)layout->pp * layout->vp;
     int64_t hop = least_hop(context, candidate);
 
-    int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp),
+    double step_ns = step_ns_per_parameter(context, candidate);
+    int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp, step_ns),
                                      ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
     load = ps_multiply_saturating(load, layout->num_microbatches);
+    if (step_ns > 0 && load > layout->vp) // each stage's own step is rounded
+        load -= layout->vp;
     int64_t hops = 0; // a V's turn is none
     for (int32_t stage = 0; stage + 1 < stages; stage++)
         hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
@@ -344,7 +360,7 @@ static int64_t work_bound(ps_arena *scratch, const ps_plan_context *context, con
     const ps_layout *layout = &candidate->layout;
     int64_t once = share_of_iteration(context, candidate).once_ns;
     int64_t overhead = context->job->op_overhead_ns * (is_fused(candidate) ? 2 : 3) * layout->vp;
-    int64_t even = any_placement_load(scratch, candidate->table, layout->pp);
+    int64_t even = any_placement_load(scratch, candidate->table, layout->pp, 0);
     int64_t most = (value_ns - once) / layout->num_microbatches - overhead;
     int64_t work = ps_memory_bound_work(scratch, context, candidate, even, most);
     return (work + overhead) * layout->num_microbatches + once;
