@@ -15,7 +15,7 @@ static const char *const WORDS[PS_STEP_KINDS] = {
     [PS_STEP_VALIDATE] = "VALIDATE",       [PS_STEP_OPTIMIZER] = "OPTIMIZER",     [PS_STEP_GATHER] = "GATHER",
 };
 
-static bool is_of_a_stage(uint8_t kind)
+static bool is_of_a_stage(int kind)
 {
     return kind == PS_STEP_REDUCE_GRAD || kind == PS_STEP_REDUCE_TIED || kind == PS_STEP_GATHER;
 }
@@ -50,11 +50,11 @@ bool ps_step_op_parse(const char *text, ps_step_op *out)
     const char *word = read_index(text, UINT16_MAX, &out->stage);
     if (!word)
         word = text;
-    for (uint8_t kind = 0; kind < PS_STEP_KINDS; kind++) {
+    for (int kind = 0; kind < PS_STEP_KINDS; kind++) {
         size_t length = strlen(WORDS[kind]);
         if (strncmp(word, WORDS[kind], length) != 0 || is_of_a_stage(kind) != (out->stage >= 0))
             continue;
-        out->kind = kind;
+        out->kind = (uint8_t)kind;
         if (word[length] == '\0')
             return true;
         const char *end = read_index(word + length, INT32_MAX, &out->microbatch);
