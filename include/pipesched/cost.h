@@ -81,16 +81,21 @@ int64_t ps_cost_transfer_ns(ps_cost_link link, int64_t bytes);
 int64_t ps_cost_all_reduce_ns(const ps_group *group, int64_t ranks, int64_t stride, int64_t bytes);
 int64_t ps_cost_reduce_scatter_ns(const ps_group *group, int64_t ranks, int64_t stride, int64_t bytes);
 
-// What happens once an iteration on one pipeline rank, given the sum of its layers.
+// What happens once an iteration to the layers of one stage, on each of its ranks.
 typedef struct ps_iteration_cost {
-    int64_t grad_sync_ns;         // gradient reduction among the replicas, and of tied weights
-    int64_t grad_sync_exposed_ns; // what the last micro-batch's backward does not hide
+    int64_t reduce_ns; // gradients among the replicas: of the sum of all micro-batches, with ZeRO-2 of each
     int64_t optimizer_ns;
-    int64_t param_gather_exposed_ns;
+    int64_t gather_ns; // stepped parameters among the replicas
+    int32_t buckets;   // parts in which both travel when they overlap ops; at least 1
 } ps_iteration_cost;
-// `window_ns`: backward time of the last micro-batch on the rank, which can hide the reduction.
 ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, const ps_layout *layout,
-                                    const ps_layer_cost *sum, int64_t window_ns);
+                                    const ps_layer_cost *sum);
+
+// An all-reduce of the gradient of `parameters` elements that the first and the last pipeline rank share.
+int64_t ps_cost_tied_ns(const ps_group *group, const ps_job *job, const ps_layout *layout, int64_t parameters);
+
+// All ranks of the job agree on the norm of the gradients and on whether one is infinite: one number is all-reduced.
+int64_t ps_cost_barrier_ns(const ps_group *group, const ps_layout *layout);
 
 // Dualpipe: the all-reduce of gradients between pipeline ranks r and pp - 1 - r, which hold the same `parameters`
 // elements, of what the reduction among the replicas has left on a rank. Nothing hides it: it needs both to be done.

@@ -20,6 +20,7 @@
 #include "pipesched/model.h"
 #include "pipesched/schedule.h"
 #include "pipesched/status.h"
+#include "pipesched/step.h"
 #include "pipesched/timeline.h"
 
 typedef struct ps_plan_inputs {
@@ -65,7 +66,12 @@ typedef struct ps_plan_stage {
     int64_t backward_input_ns;
     int64_t backward_weight_ns;
     int64_t recompute_ns;
-    int64_t op_overhead_ns; // added to every op
+    int64_t op_overhead_ns;  // added to every op
+    int64_t grad_sync_ns;    // its gradients among the replicas: of all micro-batches, with ZeRO-2 of each
+    int64_t tied_sync_ns;    // of weights that it shares with stages of other ranks; 0: none
+    int32_t tied_to;         // the first stage that has them; 0 where there are none
+    int64_t param_gather_ns; // its stepped parameters among the replicas
+    int32_t sync_buckets;    // parts in which both travel beside ops
     int64_t held_after_forward_bytes;
     int64_t held_after_backward_input_bytes;
     int64_t transient_bytes;
@@ -113,11 +119,13 @@ typedef struct ps_plan_device {
     const char *gpu;
     ps_plan_memory memory;
     int64_t grad_sync_ns;
-    int64_t grad_sync_exposed_ns;
-    int64_t grad_sync_hidden_ns; // under the last backward: grad_sync - exposed
+    int64_t grad_sync_exposed_ns; // after its last op
+    int64_t grad_sync_hidden_ns;  // beside its ops: grad_sync - exposed
     int64_t optimizer_ns;
-    int64_t param_gather_exposed_ns;
-    int64_t done_ns; // end of its last op + exposed sync + optimizer + exposed gather: if it waited for nobody
+    int64_t param_gather_ns;
+    int64_t param_gather_exposed_ns; // by how much the next step's first forward has to wait for it
+    int64_t done_ns;      // end of its last op + exposed sync + optimizer + exposed gather: if it waited for nobody
+    int64_t validated_ns; // when it knows that the step holds: at the barrier, or afterwards
     int64_t busy_ns;
     int64_t idle_ns;
     ps_idle idle;
@@ -137,11 +145,13 @@ typedef struct ps_plan_gpu {
 } ps_plan_gpu;
 
 typedef struct ps_plan_prediction {
-    int64_t iteration_ns; // pipeline + grad_sync_exposed + optimizer + param_gather_exposed
+    int64_t iteration_ns; // pipeline + grad_sync_exposed + optimizer + param_gather_exposed; see ps_step_timeline
     int64_t pipeline_ns;  // makespan; the span without an optimizer barrier
     int64_t grad_sync_exposed_ns;
-    int64_t optimizer_ns;
+    int64_t optimizer_ns; // the barrier's all-reduce too
     int64_t param_gather_exposed_ns;
+    int64_t barrier_ns;        // of that; 0 without an optimizer barrier
+    int64_t validation_hop_ns; // the state of the gradients from a rank to the one before; 0 with a barrier
     int64_t makespan_ns;
     int64_t span_ns;
     double bubble;
@@ -199,11 +209,13 @@ typedef struct ps_plan_diagnostic {
 } ps_plan_diagnostic;
 
 // An op that runs, or a transfer that an op starts. Only a plan that was read has them: a planner's are made from its
-// ps_timeline when they are written.
+// ps_timeline when they are written. Ops that end the step are among them.
 typedef struct ps_plan_event {
     bool is_transfer;
+    bool ends_step;     // a ps_step_op instead of an op: `step`, whose device and times are pp_rank and those here
     int32_t pp_rank;    // ops only
     ps_op op;           // ops only
+    ps_step_op step;    // ends_step only
     int32_t from_stage; // transfers only
     int32_t to_stage;
     int32_t microbatch;
@@ -263,5 +275,8 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
 
 // The pipeline that a plan describes, for replay and drawing.
 ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out, ps_status *status);
+// The end of its step, validated against that pipeline.
+ps_code ps_plan_step(ps_arena *arena, const ps_plan *plan, const ps_pipeline *pipeline, ps_step *out,
+                     ps_status *status);
 
 #endif

@@ -52,6 +52,11 @@ typedef struct ps_timeline {
 ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, ps_timeline *out,
                     ps_status *status);
 
+// The same when device d can start no op before free_ns[d], because it is still busy with the step before. All that was
+// sent in that step has arrived.
+ps_code ps_simulate_from(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
+                         const int64_t *free_ns, ps_timeline *out, ps_status *status);
+
 // PS_INFEASIBLE with rule memory: the first device over its limit, with need and have.
 ps_code ps_timeline_fits(const ps_pipeline *pipeline, const ps_timeline *timeline, ps_status *status);
 

@@ -20,6 +20,9 @@ static void check_order(ps_check *check)
         return;
     ps_check_times_compare(check, &times);
     ps_check_timeline(check, &table, &times);
+    ps_check_step step;
+    ps_check_step_compute(check, &times, &step);
+    ps_check_step_timeline(check, &table, &step);
     ps_check_prediction(check, &times);
 }
 

@@ -95,6 +95,32 @@ void ps_check_timeline(ps_check *check, const ps_cell_table *table, const ps_che
 // `done[device]` ops of each device could run, and no more can.
 void ps_check_deadlock(ps_check *check, const ps_cell_table *table, const int32_t *done);
 
+// What ends the step on each rank.
+typedef struct ps_check_rank_step {
+    int64_t sync_ns;
+    int64_t exposed_ns; // of it, after the last op
+    int64_t synced_ns;
+    int64_t validated_ns;
+    int64_t steps_ns; // the optimizer starts
+    int64_t gather_ns;
+    int64_t late_ns; // the next step's first forward, because of gathers
+    int64_t ready_ns;
+} ps_check_rank_step;
+
+typedef struct ps_check_step {
+    ps_check_rank_step *rank;
+    int32_t *last_gradient;   // [num_stages] place of the last weight gradient
+    int64_t *reduce_start_ns; // [ops] of the reduction that an op starts; NULL when nobody asks
+    int64_t *reduce_end_ns;
+    int64_t *gather_start_ns; // [num_stages]
+    int64_t *tied_start_ns;   // [num_stages]
+    bool *met;                // [num_stages] scratch
+} ps_check_step;
+
+void ps_check_step_compute(ps_check *check, const ps_check_times *times, ps_check_step *out);
+// The plan's own list of them, if it has one.
+void ps_check_step_timeline(ps_check *check, const ps_cell_table *table, const ps_check_step *step);
+
 void ps_check_memory(ps_check *check);      // what does not depend on the order
 void ps_check_activations(ps_check *check); // what does
 void ps_check_prediction(ps_check *check, const ps_check_times *times);

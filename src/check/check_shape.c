@@ -51,6 +51,9 @@ static bool check_indices(ps_check *check)
     for (int32_t stage = 0; stage < plan->num_stages; stage++)
         good =
             in_range(check, PS_AT_1("/stages/#/pp_rank", stage), plan->stage[stage].pp_rank, plan->layout.pp) && good;
+    for (int32_t stage = 0; stage < plan->num_stages; stage++)
+        good =
+            in_range(check, PS_AT_1("/stages/#/tied_to", stage), plan->stage[stage].tied_to, plan->num_stages) && good;
     for (int32_t hop = 0; hop < plan->num_hops; hop++) {
         good = in_range(check, PS_AT_1("/hops/#/from_stage", hop), plan->hop[hop].from_stage, plan->num_stages) && good;
         good = in_range(check, PS_AT_1("/hops/#/to_stage", hop), plan->hop[hop].to_stage, plan->num_stages) && good;
@@ -84,8 +87,14 @@ static bool check_stage_sums(ps_check *check)
             !add_times(&time, stage->backward_input_ns, microbatches) ||
             !add_times(&time, stage->backward_weight_ns, microbatches) ||
             !add_times(&time, stage->recompute_ns, microbatches) ||
-            !add_times(&time, stage->op_overhead_ns, 3 * microbatches)) {
+            !add_times(&time, stage->op_overhead_ns, 3 * microbatches) ||
+            !add_times(&time, stage->grad_sync_ns, microbatches) || !add_times(&time, stage->tied_sync_ns, 1) ||
+            !add_times(&time, stage->param_gather_ns, 1)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/stages/#", index), "times are negative or beyond any run");
+            return false;
+        }
+        if (stage->sync_buckets < 1) {
+            ps_check_find(check, "out-of-range", PS_AT_1("/stages/#/sync_buckets", index), "at least 1 is expected");
             return false;
         }
         if (!add_times(&bytes, stage->held_after_forward_bytes, microbatches) ||
@@ -112,11 +121,18 @@ static bool check_device_sums(ps_check *check)
 {
     const ps_plan *plan = check->plan;
     int64_t reserve = plan->inputs.job.memory_reserve_bytes;
+    int64_t time = 0; // half of what the ops may take, so that both still add up
+    if (!add_times(&time, plan->prediction.barrier_ns, 2) ||
+        !add_times(&time, plan->prediction.validation_hop_ns, 4 * (int64_t)plan->num_devices)) {
+        ps_check_find(check, "time-overflow", PS_AT("/prediction"), "times are negative or beyond any run");
+        return false;
+    }
     for (int32_t index = 0; index < plan->num_devices; index++) {
         const ps_plan_device *device = &plan->device[index];
-        int64_t time = 0;
-        if (!add_times(&time, device->grad_sync_exposed_ns, 1) || !add_times(&time, device->grad_sync_hidden_ns, 1) ||
-            !add_times(&time, device->optimizer_ns, 1) || !add_times(&time, device->param_gather_exposed_ns, 1)) {
+        int64_t claimed = 0;
+        if (!add_times(&time, device->optimizer_ns, 2) || !add_times(&claimed, device->grad_sync_exposed_ns, 1) ||
+            !add_times(&claimed, device->grad_sync_hidden_ns, 1) ||
+            !add_times(&claimed, device->param_gather_exposed_ns, 1)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/devices/#", index), "times are negative or beyond any run");
             return false;
         }

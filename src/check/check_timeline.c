@@ -124,7 +124,7 @@ void ps_check_timeline(ps_check *check, const ps_cell_table *table, const ps_che
     for (int32_t index = 0; index < plan->num_events; index++) {
         if (plan->event[index].is_transfer)
             check_transfer(&run, index);
-        else
+        else if (!plan->event[index].ends_step)
             check_op(&run, index);
     }
     find_missing(&run);

@@ -70,6 +70,10 @@ static void check_pair(ps_check *check, int32_t index, const ps_plan_stage *one,
     SAME("parameter_bytes", parameter_bytes);
     SAME("gradient_bytes", gradient_bytes);
     SAME("optimizer_bytes", optimizer_bytes);
+    SAME_NS("grad_sync_ms", grad_sync_ns);
+    SAME_NS("tied_sync_ms", tied_sync_ns); // in which the two add up their gradients
+    SAME("tied_to", tied_to);
+    SAME_NS("param_gather_ms", param_gather_ns);
 }
 
 void ps_check_ways_agree(ps_check *check)

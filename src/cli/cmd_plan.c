@@ -42,13 +42,18 @@ static const ps_option_group *const groups[] = {&own_group, &ps_job_option_group
 typedef struct replay {
     ps_pipeline pipeline;
     ps_timeline timeline;
+    ps_step step;
+    ps_step_timeline tail;
 } replay;
 
 // The timeline once more, for drawing and for --timeline: a plan keeps only its order.
 static ps_code replay_plan(ps_run *run, const ps_plan *plan, replay *out, ps_status *status)
 {
     PS_TRY(ps_plan_pipeline(run->arena, plan, &out->pipeline, status));
-    return ps_simulate(run->arena, &out->pipeline, &plan->schedule, &out->timeline, status);
+    PS_TRY(ps_plan_step(run->arena, plan, &out->pipeline, &out->step, status));
+    PS_TRY(ps_simulate(run->arena, &out->pipeline, &plan->schedule, &out->timeline, status));
+    ps_step_place(run->arena, &out->pipeline, &plan->schedule, &out->timeline, &out->step, &out->tail);
+    return PS_OK;
 }
 
 static ps_code write_results(ps_run *run, const ps_plan *plan, ps_status *status)
@@ -70,7 +75,13 @@ static ps_code write_results(ps_run *run, const ps_plan *plan, ps_status *status
     ps_report_plan(run->arena, run->out, plan, run->common->verbose, &style);
     if (again && options->draw) {
         fputc('\n', run->out);
-        ps_report_gantt(run->out, &again->pipeline, &plan->schedule, &again->timeline, &style);
+        ps_report_gantt(run->out,
+                        &(ps_gantt){.pipeline = &again->pipeline,
+                                    .schedule = &plan->schedule,
+                                    .timeline = &again->timeline,
+                                    .step = &again->step,
+                                    .tail = &again->tail},
+                        &style);
     }
     return PS_OK;
 }

@@ -14,6 +14,7 @@
 #include "cli/simulate_csv.h"
 #include "cli/simulate_curve.h"
 #include "cli/simulate_rules.h"
+#include "cli/step_options.h"
 #include "pipesched/limits.h"
 #include "pipesched/order_search.h"
 #include "pipesched/plan.h"
@@ -32,10 +33,12 @@ typedef struct simulate_options {
     ps_bare_options bare;
     ps_csv_options csv;
     ps_jitter_words jitter;
+    ps_step_words step;
     const char *rules;
     int32_t objective;
     int64_t effort;
     bool draw;
+    bool timeline;
 } simulate_options;
 
 #define AT(kind, field, option, values, text)                                                                          \
@@ -78,6 +81,23 @@ static const ps_option bare_rows[] = {
        "for less memory counts for more, so that the time never rises"),
 };
 
+static const ps_option step_rows[] = {
+    PS_OPTION_AT(TIMES, simulate_options, step.grad_sync, "grad-sync", "TIMES", NULL,
+                 "of the reduction of a virtual stage's gradients among the replicas, from its last W or B on"),
+    PS_OPTION_AT(TIMES, simulate_options, step.optimizer_step, "optimizer-step", "TIMES", NULL,
+                 "of the optimizer: one, or one a rank"),
+    PS_OPTION_AT(TIMES, simulate_options, step.param_gather, "param-gather", "TIMES", NULL,
+                 "of the gather of a virtual stage's parameters, after the optimizer"),
+    PS_OPTION_CHOICE_AT(simulate_options, step.optimizer_barrier, "optimizer-barrier", ps_step_switch, "on",
+                        "whether all ranks agree on the norm of the gradients before the optimizer; off: each steps by "
+                        "itself and is validated afterwards"),
+    PS_OPTION_AT(TIMES, simulate_options, step.barrier, "barrier-ms", "TIME", NULL, "of that agreement"),
+    PS_OPTION_CHOICE_AT(simulate_options, step.overlap, "overlap-grad-sync", ps_step_switch, "on",
+                        "whether reductions and gathers run beside ops; off: after the last and before the first"),
+    PS_OPTION_INT_AT(simulate_options, step.buckets, "grad-buckets", 1, INT32_MAX, "1",
+                     "equal parts in which a reduction leaves while the op that makes it runs, and a gather arrives"),
+};
+
 static const ps_option own_rows[] = {
     PS_OPTION_CHOICE_AT(simulate_options, objective, "objective", objectives, "makespan",
                         "what bound and gap are about, and what a search makes small: first start to last end of all, "
@@ -85,6 +105,7 @@ static const ps_option own_rows[] = {
     PS_OPTION_INT_AT(simulate_options, effort, "effort", 1, 1000, "1",
                      "how much longer than by default zb and auto search"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
+    PS_OPTION_FLAG_AT(simulate_options, timeline, "timeline", "add the start and end of every op to the JSON"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
                         "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
                         "or ops and transfers"),
@@ -103,8 +124,10 @@ static const ps_option own_rows[] = {
 static const ps_option_group bare_group = {
     "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas, for dualpipe one a rank)",
     bare_rows, PS_OPTION_COUNT(bare_rows)};
+static const ps_option_group step_group = {"End of the step (in bare numbers; left out when none of these is given)",
+                                           step_rows, PS_OPTION_COUNT(step_rows)};
 static const ps_option_group own_group = {"Simulation options", own_rows, PS_OPTION_COUNT(own_rows)};
-static const ps_option_group *const groups[] = {&bare_group, &own_group, &ps_common_option_group, NULL};
+static const ps_option_group *const groups[] = {&bare_group, &step_group, &own_group, &ps_common_option_group, NULL};
 
 static bool is_split(const ps_schedule *schedule)
 {
@@ -152,6 +175,24 @@ static ps_code add_jitter(ps_run *run, ps_simulation *simulation, ps_status *sta
     return PS_OK;
 }
 
+// What ends the step, for a plan its own: `simulation->step` is set.
+static ps_code add_step(ps_run *run, ps_simulation *simulation, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_step *step = NULL;
+    if (!simulation->step) {
+        PS_TRY(ps_step_options_read(run, &options->step, simulation->pipeline, &step, status));
+        simulation->step = step;
+    }
+    if (!simulation->step)
+        return PS_OK;
+    ps_step_timeline *tail = ps_new(run->arena, ps_step_timeline, 1);
+    ps_step_place(run->arena, simulation->pipeline, simulation->schedule, simulation->timeline, simulation->step, tail);
+    simulation->tail = tail;
+    return ps_step_repeat(run->arena, simulation->pipeline, simulation->schedule, simulation->step, &simulation->period,
+                          status);
+}
+
 // Time it, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL: no CSV.
 static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *actions, ps_status *status)
 {
@@ -180,17 +221,25 @@ static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *
             simulation->misfit_device++;
         run->verdict = PS_INFEASIBLE;
     }
+    PS_TRY(add_step(run, simulation, status));
     if (options->jitter.share)
         PS_TRY(add_jitter(run, simulation, status));
     if (ps_option_given(&run->parsed, "to-csv"))
         return ps_csv_simulation_write(run, (ps_csv_form)options->csv.to_csv, pipeline, simulation->schedule, actions,
                                        status);
+    simulation->list_timeline = options->timeline;
     if (run->common->json)
         return ps_simulation_json(run->out, simulation, status);
     ps_simulation_text(run->out, run->arena, simulation);
     if (options->draw) {
         fputc('\n', run->out);
-        ps_report_gantt(run->out, pipeline, simulation->schedule, timeline, &run->style);
+        ps_report_gantt(run->out,
+                        &(ps_gantt){.pipeline = pipeline,
+                                    .schedule = simulation->schedule,
+                                    .timeline = timeline,
+                                    .step = simulation->step,
+                                    .tail = simulation->tail},
+                        &run->style);
     }
     return PS_OK;
 }
@@ -204,19 +253,23 @@ static ps_code simulate_plan(ps_run *run, const ps_file_bytes *bytes, ps_status 
                 bare_rows[row].name);
         return ps_fail_hint(status, "a plan carries its own figures; leave out either");
     }
+    PS_TRY(ps_step_options_refuse(run, status));
     ps_plan plan;
     PS_TRY(ps_load_plan_bytes(run, run->parsed.operand[0], bytes, &plan, status));
     if (!plan.feasible)
         return ps_fail(status, PS_INFEASIBLE, "plan-infeasible",
                        "the plan says that nothing fits: there is no schedule");
     ps_pipeline pipeline;
+    ps_step step;
     PS_TRY(ps_plan_pipeline(run->arena, &plan, &pipeline, status));
     PS_TRY(ps_pipeline_validate(&pipeline, status));
+    PS_TRY(ps_plan_step(run->arena, &plan, &pipeline, &step, status));
     ps_simulation simulation = {
         .name = ps_schedule_family_at(plan.layout.schedule)->name,
         .virtual_stages = plan.layout.vp,
         .pipeline = &pipeline,
         .schedule = &plan.schedule,
+        .step = &step,
         .in_bytes = true,
     };
     return replay(run, &simulation, NULL, status);
@@ -385,6 +438,10 @@ static ps_code run_simulate(ps_run *run, ps_status *status)
     const simulate_options *options = run->parsed.values;
     if (options->draw)
         PS_TRY(ps_run_exclude(run, "draw", "json", status));
+    if (options->timeline && !run->common->json) {
+        ps_fail(status, PS_USAGE, "missing-option", "--timeline is for the JSON, which is not asked for");
+        return ps_fail_hint(status, "add --json, or use --draw");
+    }
     PS_TRY(ps_run_exclude(run, "to-csv", "json", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "draw", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "jitter", status));
@@ -400,13 +457,15 @@ const ps_command ps_command_simulate = {
         "Replays the schedule of a plan or of a PyTorch schedule CSV, or makes a schedule from bare numbers and replays "
         "it, without a model or a cluster: a named one, one by rules, or the best that a search finds. A CSV takes the costs of bare "
         "numbers; its order, ranks, stages and micro-batches are its own. Prints the makespan, the span that zero-bubble "
-        "papers report, a lower bound on any order of the same ops, and time and memory of every rank; with --jitter also how long it takes when times vary. Bare times are "
+        "papers report, a lower bound on any order of the same ops, and time and memory of every rank; what ends the step, where it is known; with --jitter also how long it takes when times vary. Bare times are "
         "milliseconds; memory without a unit is in a unit of your own.",
     .examples =
         "pipesched simulate plan.json --draw\n"
         "pipesched simulate --schedule 1f1b --pp 4 --num-microbatches 8 --forward 1 --backward 2 --draw\n"
         "pipesched simulate --schedule zb-h2 --pp 8 --num-microbatches 24 --forward 18.522 \\\n"
         "  --backward-input 18.086 --backward-weight 9.337 --comm-ms 0.601 --objective span --json\n"
+        "pipesched simulate --schedule zb-h2 --pp 4 --num-microbatches 8 --forward 12 --backward-input 12 \\\n"
+        "  --backward-weight 12 --grad-sync 8 --optimizer-step 5 --optimizer-barrier off\n"
         "pipesched simulate --schedule auto --pp 4 --num-microbatches 8 --forward 3,4,4,5 --backward-input 4 \\\n"
         "  --backward-weight 3 --activation 2 --held-after-backward-input 1 --memory-limit 8\n"
         "pipesched simulate schedule.csv --forward 1 --backward-input 1 --backward-weight 1 --comm-ms 0.1\n"

@@ -10,6 +10,7 @@
 #include "pipesched/partition.h"
 #include "plan/pipeline_build.h"
 #include "plan/rebalance.h"
+#include "plan/step_build.h"
 
 // Cuts tried a layout. Listing more than the best is quadratic in the layers, and on a long chain the second best is
 // hardly different.
@@ -46,40 +47,24 @@ static void fill_memory(ps_run *run, const ps_plan_context *context, int32_t dev
     memory->headroom = memory->capacity - memory->total_peak;
 }
 
-// The iteration ends when the last device has synchronised its gradients, stepped and gathered.
-static void fill_prediction(ps_run *run, const ps_plan_context *context)
+// When the last device has synchronised its gradients, stepped and gathered.
+static ps_code end_step(ps_arena *arena, ps_run *run, const ps_step_ground *ground, ps_status *status)
 {
-    ps_plan_prediction *prediction = &run->prediction;
-    int64_t last_end = 0;
-    int64_t last_sync = 0;
-
-    for (int32_t device = 0; device < run->timeline.num_devices; device++) {
-        const ps_device_timeline *timeline = &run->timeline.device[device];
-        const ps_iteration_cost *once = &run->once[device];
-        if (timeline->last_end_ns > last_end)
-            last_end = timeline->last_end_ns;
-        if (timeline->last_end_ns + once->grad_sync_exposed_ns > last_sync)
-            last_sync = timeline->last_end_ns + once->grad_sync_exposed_ns;
-        if (once->optimizer_ns > prediction->optimizer_ns)
-            prediction->optimizer_ns = once->optimizer_ns;
-        if (once->param_gather_exposed_ns > prediction->param_gather_exposed_ns)
-            prediction->param_gather_exposed_ns = once->param_gather_exposed_ns;
-    }
-    prediction->makespan_ns = run->timeline.makespan_ns;
-    prediction->span_ns = run->timeline.span_ns;
-    prediction->pipeline_ns = context->job->optimizer_barrier ? prediction->makespan_ns : prediction->span_ns;
-    prediction->grad_sync_exposed_ns = last_sync - last_end;
-    prediction->iteration_ns = prediction->pipeline_ns + prediction->grad_sync_exposed_ns + prediction->optimizer_ns +
-                               prediction->param_gather_exposed_ns;
-}
-
-// Ranks r and pp - 1 - r have the same parameters and add their gradients up, once each has its own together.
-static void add_pair_sync(const ps_plan_context *context, const ps_layout *layout, int32_t device, int64_t parameters,
-                          ps_iteration_cost *once)
-{
-    int64_t sync = ps_cost_pair_sync_ns(context->group, context->job, layout, device, parameters);
-    once->grad_sync_ns += sync;
-    once->grad_sync_exposed_ns += sync;
+    ps_step_build(arena, ground, &run->step);
+    PS_TRY(ps_step_validate(&run->pipeline, &run->step, status));
+    ps_step_place(arena, &run->pipeline, &run->schedule, &run->timeline, &run->step, &run->tail);
+    run->prediction = (ps_plan_prediction){
+        .iteration_ns = run->tail.iteration_ns,
+        .pipeline_ns = run->tail.pipeline_ns,
+        .grad_sync_exposed_ns = run->tail.sync_exposed_ns,
+        .optimizer_ns = run->tail.optimizer_ns,
+        .param_gather_exposed_ns = run->tail.gather_exposed_ns,
+        .barrier_ns = run->step.barrier_ns,
+        .validation_hop_ns = run->step.validation_hop_ns,
+        .makespan_ns = run->timeline.makespan_ns,
+        .span_ns = run->timeline.span_ns,
+    };
+    return PS_OK;
 }
 
 ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
@@ -96,36 +81,28 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     PS_TRY(ps_simulate(arena, &out->pipeline, &out->schedule, &out->timeline, status));
 
     out->memory = ps_new(arena, ps_plan_memory, layout->pp);
-    out->once = ps_new(arena, ps_iteration_cost, layout->pp);
     out->stage = ps_new(arena, ps_layer_cost, stages);
-    // A tied weight's gradient is reduced between the rank that owns it and the rank that copies it: the copy's rank
-    // pays through its own copy_parameters, the owner's is added here.
-    int32_t owner = ps_cut_tied_owner(context->model, layout, first_layer);
+    bool copies = ps_cut_tied_owner(context->model, layout, first_layer) >= 0;
     for (int32_t stage = 0; stage < stages; stage++) {
         int32_t cut = ps_layout_cut_of(layout, stage);
         out->stage[stage] =
-            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], owner >= 0);
+            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], copies);
     }
-    int64_t copies = candidate->table->prefix[context->model->num_layers].copy_parameters;
     for (int32_t device = 0; device < layout->pp; device++) {
         ps_layer_cost sum = {0};
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
             sum_into(&sum, &out->stage[ps_schedule_stage(placement, ps_layout_shape(layout), device, chunk)]);
-        int32_t opposite = layout->pp - 1 - device;
-        int32_t holder = placement == PS_PLACEMENT_DUAL && opposite < device ? opposite : device;
-        int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns;
-        if (holder == owner)
-            sum.copy_parameters = copies;
-        out->once[device] = ps_cost_iteration(context->group, context->job, layout, &sum, window);
-        if (placement == PS_PLACEMENT_DUAL)
-            add_pair_sync(context, layout, device, sum.parameters, &out->once[device]);
         fill_memory(out, context, device, &sum);
         out->fits &= out->memory[device].headroom >= 0;
         if (out->memory[device].headroom < out->memory[out->fullest].headroom)
             out->fullest = device;
     }
-    fill_prediction(out, context);
-    return PS_OK;
+    ps_step_ground ground = {.context = context,
+                             .layout = layout,
+                             .pipeline = &out->pipeline,
+                             .stage = out->stage,
+                             .first_layer = first_layer};
+    return end_step(arena, out, &ground, status);
 }
 
 // Per-layer arrays of a candidate for the partitioner.

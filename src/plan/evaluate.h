@@ -10,6 +10,7 @@
 #include "pipesched/pipeline.h"
 #include "pipesched/plan.h"
 #include "pipesched/schedule.h"
+#include "pipesched/step.h"
 #include "pipesched/timeline.h"
 #include "plan/candidates.h"
 
@@ -45,8 +46,9 @@ typedef struct ps_run {
     ps_pipeline pipeline;
     ps_schedule schedule;
     ps_timeline timeline;
-    ps_plan_memory *memory;        // [devices]
-    ps_iteration_cost *once;       // [devices] what happens once an iteration
+    ps_plan_memory *memory; // [devices]
+    ps_step step;
+    ps_step_timeline tail;         // what follows the last ops
     ps_layer_cost *stage;          // [stages]
     ps_plan_prediction prediction; // the five times, makespan and span
     bool fits;

@@ -22,6 +22,7 @@
 
 #include "base/number.h"
 #include "pipesched/limits.h"
+#include "pipesched/step.h"
 #include "plan/memory_bound.h"
 #include "plan/pipeline_build.h"
 
@@ -55,8 +56,8 @@ static int64_t path_of(const ps_layer_cost *cost, bool fused)
 // What an iteration takes at least beside the pipeline, on a rank with an even share of the parameters: the fullest
 // rank has no less, since these costs grow at least in proportion.
 typedef struct even_share {
-    int64_t once_ns;   // optimizer and what of the parameter gather no forward hides
-    int64_t synced_ns; // from the start to the end of the gradient reduction; at least what pipeline and sync take
+    int64_t once_ns;  // what comes after everything else on any rank whatever: barrier, optimizer, exposed gather
+    int64_t whole_ns; // all work, what of the reduction no op hides, and those: on the average rank, hence on some rank
 } even_share;
 
 static ps_layer_cost share_of(const ps_candidate *candidate)
@@ -71,32 +72,52 @@ static ps_layer_cost share_of(const ps_candidate *candidate)
     };
 }
 
-// A reduction hides under at most one backward of the rank's layers, a gather under half of one (ZeRO-2 reduces once a
-// micro-batch). So on the average rank, and therefore on some rank, work + reduction - backwards is a lower bound. On a
-// single rank the exposed parts are known exactly.
+// The mean over the ranks of times that are rounded on each may be so much below the rounded time of a mean share.
+enum { ROUNDING_NS = 2 };
+
+// What is left of a reduction or gather when the op beside it takes so long. With all layers on one rank it is known
+// exactly; else a part hides under at most the whole op, and the average holds for some rank.
+static int64_t exposed(const ps_candidate *candidate, const ps_job *job, int64_t transfer, int32_t buckets, int64_t op)
+{
+    if (!job->overlap_grad_sync)
+        op = 0;
+    if (candidate->layout.pp == 1)
+        return transfer > 0 ? ps_step_exposed_ns(transfer, buckets, op) : 0;
+    return transfer > op + ROUNDING_NS ? transfer - op - ROUNDING_NS : 0;
+}
+
+// With one stage a rank its last op makes its last gradients, and its next one needs its first parameters. Several
+// stages hide reductions and gathers beside each other's ops, as far as anybody knows before they are ordered.
 static even_share share_of_iteration(const ps_plan_context *context, const ps_candidate *candidate)
 {
     const ps_layout *layout = &candidate->layout;
+    const ps_job *job = context->job;
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
     ps_layer_cost share = share_of(candidate);
+    ps_iteration_cost once = ps_cost_iteration(context->group, job, layout, &share);
+    int64_t overhead = job->op_overhead_ns;
     int32_t holders = ps_layout_folded(layout).pp;
-    int64_t work = ps_layer_work_ns(total) / holders * ps_layout_stage_microbatches(layout);
-    int64_t backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, holders);
+    int32_t microbatches = ps_layout_stage_microbatches(layout);
+    int64_t forward = ps_ceil_div(total->forward_ns, holders) + overhead;
+    int64_t backward = ps_ceil_div(total->backward_weight_ns, holders) + overhead;
+    if (is_fused(candidate))
+        backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, holders) + overhead;
+    int64_t work = ps_layer_work_ns(total) / holders + overhead * (is_fused(candidate) ? 2 : 3);
+    bool alone = layout->vp == 1 || !job->overlap_grad_sync;
+    int64_t reduce = alone ? exposed(candidate, job, once.reduce_ns, once.buckets, backward) : 0;
+    int64_t gather = alone ? exposed(candidate, job, once.gather_ns, once.buckets, forward) : 0;
+    if (layout->zero == 2 && !job->overlap_grad_sync)
+        reduce = ps_multiply_saturating(reduce, microbatches);
 
-    if (layout->pp == 1) {
-        ps_iteration_cost exact = ps_cost_iteration(context->group, context->job, layout, &share, backward);
-        return (even_share){.once_ns = exact.optimizer_ns + exact.param_gather_exposed_ns,
-                            .synced_ns = work + exact.grad_sync_exposed_ns};
-    }
-    ps_iteration_cost bare = ps_cost_iteration(context->group, context->job, layout, &share, 0);
-    ps_iteration_cost hidden = ps_cost_iteration(context->group, context->job, layout, &share, PS_MAX_TIME_NS);
-    int64_t gather = bare.param_gather_exposed_ns - backward / 2;
-    int64_t backwards = layout->zero == 2 ? backward * layout->num_microbatches : backward;
-    return (even_share){
-        .once_ns =
-            hidden.optimizer_ns + (gather > hidden.param_gather_exposed_ns ? gather : hidden.param_gather_exposed_ns),
-        .synced_ns = work - backwards + bare.grad_sync_ns,
-    };
+    int64_t after = once.optimizer_ns + gather;
+    if (job->optimizer_barrier)
+        after += ps_cost_barrier_ns(context->group, layout);
+    int64_t synced = ps_add_saturating(ps_multiply_saturating(work, microbatches), reduce);
+    if (layout->pp > 1 && synced > ROUNDING_NS)
+        synced -= ROUNDING_NS;
+    // Without a barrier each rank is by itself: the slowest to compute need not be the one with the most to step.
+    return (even_share){.once_ns = job->optimizer_barrier || layout->pp == 1 ? after : 0,
+                        .whole_ns = ps_add_saturating(synced, after)};
 }
 
 // Least time for one hop: a transfer's occupancy depends on the cut, so the smallest output counts.
@@ -127,17 +148,30 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+// Without a barrier a rank's own steps go with its own work, which a bound on the busiest rank may then count: what of
+// the optimizer falls on a parameter, shared out over the micro-batches.
+static double step_ns_per_parameter(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
+    if (context->job->optimizer_barrier || layout->pp == 1 || total->parameters == 0)
+        return 0;
+    int64_t step = ps_cost_iteration(context->group, context->job, layout, total).optimizer_ns;
+    return (double)step / (double)total->parameters / ps_layout_stage_microbatches(layout);
+}
+
 // Least largest load of `devices` devices for any placement of layers on them: an even share; and, for every q, two
 // facts of counting: some device has at least ceil(n / devices) layers, and of the q * devices + 1 largest layers some
 // device has q + 1.
-static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices)
+static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices, double step_ns)
 {
     int32_t layers = table->num_layers;
     int64_t *work = ps_new_raw(arena, int64_t, layers);
     int64_t *prefix = ps_new_raw(arena, int64_t, layers + 1);
     prefix[0] = 0;
     for (int32_t layer = 0; layer < layers; layer++)
-        work[layer] = ps_layer_work_ns(&table->layer[layer]);
+        work[layer] =
+            ps_layer_work_ns(&table->layer[layer]) + (int64_t)(step_ns * (double)table->layer[layer].parameters);
     qsort(work, (size_t)layers, sizeof *work, descending);
     for (int32_t layer = 0; layer < layers; layer++)
         prefix[layer + 1] = prefix[layer] + work[layer];
@@ -166,9 +200,12 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     int64_t stages = ps_layout_cuts(layout);
     int64_t hop = least_hop(context, candidate);
 
-    int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp),
+    double step_ns = step_ns_per_parameter(context, candidate);
+    int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp, step_ns),
                                      ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
     load = ps_multiply_saturating(load, ps_layout_stage_microbatches(layout));
+    if (step_ns > 0 && load > layout->vp) // each stage's own step is rounded
+        load -= layout->vp;
     int64_t hops = 0; // a V's turn is none
     for (int32_t stage = 0; stage + 1 < stages; stage++)
         hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
@@ -177,11 +214,11 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     even_share share = share_of_iteration(context, candidate);
     int64_t longest = load >= single ? load : single;
     candidate->limited_by = load >= single ? "work of the busiest GPU" : "one micro-batch through all stages";
-    if (share.synced_ns > longest) {
-        longest = share.synced_ns;
+    candidate->bound_ns = ps_add_saturating(longest, share.once_ns);
+    if (share.whole_ns > candidate->bound_ns) {
+        candidate->bound_ns = share.whole_ns;
         candidate->limited_by = "work and gradient synchronisation";
     }
-    candidate->bound_ns = ps_add_saturating(longest, share.once_ns);
 }
 
 // Micro-batches that every device holds at once: all of them where no backward begins before the last forward.
@@ -325,7 +362,7 @@ static int64_t work_bound(ps_arena *scratch, const ps_plan_context *context, con
     const ps_layout *layout = &candidate->layout;
     int64_t once = share_of_iteration(context, candidate).once_ns;
     int64_t overhead = context->job->op_overhead_ns * (is_fused(candidate) ? 2 : 3) * layout->vp;
-    int64_t even = any_placement_load(scratch, candidate->table, ps_layout_folded(layout).pp);
+    int64_t even = any_placement_load(scratch, candidate->table, ps_layout_folded(layout).pp, 0);
     int64_t most = (value_ns - once) / ps_layout_stage_microbatches(layout) - overhead;
     int64_t work = ps_memory_bound_work(scratch, context, candidate, even, most);
     return (work + overhead) * ps_layout_stage_microbatches(layout) + once;

@@ -60,6 +60,7 @@ static void fill_stages(plan_filler *filler)
     plan->stage = ps_new(filler->arena, ps_plan_stage, plan->num_stages);
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_layer_cost *cost = &filler->run->stage[index];
+        const ps_step_stage *step = &filler->run->step.stage[index];
         ps_plan_stage *stage = &plan->stage[index];
         *stage = (ps_plan_stage){
             .stage = index,
@@ -75,6 +76,11 @@ static void fill_stages(plan_filler *filler)
             .backward_weight_ns = cost->backward_weight_ns,
             .recompute_ns = cost->recompute_ns,
             .op_overhead_ns = filler->context->job->op_overhead_ns,
+            .grad_sync_ns = step->reduce_ns,
+            .tied_sync_ns = step->tied_ns,
+            .tied_to = step->tied_to,
+            .param_gather_ns = step->gather_ns,
+            .sync_buckets = step->buckets,
             .held_after_forward_bytes = cost->held_after_forward_bytes,
             .held_after_backward_input_bytes = cost->held_after_backward_input_bytes,
             .transient_bytes = cost->transient_bytes,
@@ -151,7 +157,8 @@ static void fill_devices(plan_filler *filler)
     plan->device = ps_new(filler->arena, ps_plan_device, layout->pp);
     for (int32_t index = 0; index < layout->pp; index++) {
         const ps_device_timeline *timeline = &filler->run->timeline.device[index];
-        const ps_iteration_cost *once = &filler->run->once[index];
+        const ps_step_device *tail = &filler->run->tail.device[index];
+        int64_t optimizer_ns = filler->run->step.optimizer_ns[index];
         ps_plan_device *device = &plan->device[index];
         *device = (ps_plan_device){
             .pp_rank = index,
@@ -159,13 +166,14 @@ static void fill_devices(plan_filler *filler)
             .stage = ps_new(filler->arena, int32_t, layout->vp),
             .gpu = filler->context->group->gpu.name,
             .memory = filler->run->memory[index],
-            .grad_sync_ns = once->grad_sync_ns,
-            .grad_sync_exposed_ns = once->grad_sync_exposed_ns,
-            .grad_sync_hidden_ns = once->grad_sync_ns - once->grad_sync_exposed_ns,
-            .done_ns =
-                timeline->last_end_ns + once->grad_sync_exposed_ns + once->optimizer_ns + once->param_gather_exposed_ns,
-            .optimizer_ns = once->optimizer_ns,
-            .param_gather_exposed_ns = once->param_gather_exposed_ns,
+            .grad_sync_ns = tail->sync_ns,
+            .grad_sync_exposed_ns = tail->sync_exposed_ns,
+            .grad_sync_hidden_ns = tail->sync_ns - tail->sync_exposed_ns,
+            .optimizer_ns = optimizer_ns,
+            .param_gather_ns = tail->gather_ns,
+            .param_gather_exposed_ns = tail->gather_exposed_ns,
+            .done_ns = timeline->last_end_ns + tail->sync_exposed_ns + optimizer_ns + tail->gather_exposed_ns,
+            .validated_ns = tail->validated_ns,
             .busy_ns = timeline->busy_ns,
             .idle_ns = timeline->idle_ns,
             .idle = timeline->idle,

@@ -141,10 +141,12 @@ ps_code ps_plan_read_cell(ps_plan_reader *reader, ps_json object, const ps_field
 {
     ps_json cell;
     PS_TRY(ps_plan_member(reader, object, field, PS_JSON_STRING, &cell));
-    return read_cell(reader, cell, &event->op);
+    event->ends_step = ps_step_op_parse(ps_json_text(cell), &event->step);
+    return event->ends_step ? PS_OK : read_cell(reader, cell, &event->op);
 }
 
-// Entries with a cell are ops, the others transfers. Plans without a timeline are complete.
+// Entries with a cell are ops, also those that end the step; the others are transfers. Plans without a timeline are
+// complete.
 ps_code ps_plan_read_timeline(ps_plan_reader *reader, ps_json object, const ps_field *field)
 {
     ps_plan *plan = reader->plan;

@@ -133,8 +133,11 @@ static void write_cells(plan_writer *writer, const ps_field *field)
 
 static void write_cell(plan_writer *writer, const ps_field *field, const ps_plan_event *event)
 {
-    char cell[32];
-    ps_op_format(event->op, cell);
+    char cell[48];
+    if (event->ends_step)
+        ps_step_op_format(&event->step, cell);
+    else
+        ps_op_format(event->op, cell);
     ps_json_put_string(&writer->json, field->key, cell);
 }
 
@@ -277,17 +280,35 @@ typedef struct timeline_task {
     ps_arena *scratch;
 } timeline_task;
 
+// What ends the step, after all ops.
+static ps_code write_step(const timeline_task *task, ps_status *status)
+{
+    plan_writer *writer = task->writer;
+    ps_pipeline pipeline;
+    ps_step step;
+    ps_step_timeline placed;
+    PS_TRY(ps_plan_pipeline(task->scratch, writer->plan, &pipeline, status));
+    PS_TRY(ps_plan_step(task->scratch, writer->plan, &pipeline, &step, status));
+    ps_step_place(task->scratch, &pipeline, &writer->plan->schedule, writer->timeline, &step, &placed);
+    for (int32_t index = 0; index < placed.num_ops; index++)
+        write_event(writer, &(ps_plan_event){.ends_step = true,
+                                             .step = placed.op[index],
+                                             .pp_rank = placed.op[index].device,
+                                             .start_ns = placed.op[index].start_ns,
+                                             .end_ns = placed.op[index].end_ns});
+    return PS_OK;
+}
+
 static ps_code write_timeline(void *context, ps_status *status)
 {
     const timeline_task *task = context;
     const ps_schedule *schedule = &task->writer->plan->schedule;
     int64_t *lane_free = ps_new_raw(task->scratch, int64_t, schedule->num_devices);
-    (void)status;
     for (int32_t rank = 0; rank < schedule->num_devices; rank++) {
         memset(lane_free, 0, (size_t)schedule->num_devices * sizeof *lane_free);
         write_rank_timeline(task->writer, rank, lane_free);
     }
-    return PS_OK;
+    return write_step(task, status);
 }
 
 static ps_code add_timeline(plan_writer *writer, ps_status *status)

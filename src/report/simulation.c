@@ -91,6 +91,70 @@ static void put_jitter(ps_json_writer *json, const ps_jitter_result *jitter)
     ps_json_close(json);
 }
 
+static void put_step(ps_json_writer *json, const ps_simulation *simulation)
+{
+    const ps_step *step = simulation->step;
+    const ps_step_timeline *tail = simulation->tail;
+    ps_json_object(json, "step");
+    ps_json_put_bool(json, "optimizer_barrier", step->barrier);
+    ps_json_put_bool(json, "overlap_grad_sync", step->overlap);
+    ps_json_put_ms(json, "iteration_ms", tail->iteration_ns);
+    ps_json_put_ms(json, "pipeline_ms", tail->pipeline_ns);
+    ps_json_put_ms(json, "grad_sync_exposed_ms", tail->sync_exposed_ns);
+    ps_json_put_ms(json, "optimizer_ms", tail->optimizer_ns);
+    ps_json_put_ms(json, "param_gather_exposed_ms", tail->gather_exposed_ns);
+    ps_json_put_ms(json, "barrier_ms", step->barrier_ns);
+    ps_json_put_ms(json, "validation_hop_ms", step->validation_hop_ns);
+    ps_json_put_ms(json, "period_ms", simulation->period.period_ns);
+    ps_json_array(json, "devices");
+    for (int32_t index = 0; index < simulation->timeline->num_devices; index++) {
+        const ps_step_device *device = &tail->device[index];
+        ps_json_object_inline(json, NULL);
+        ps_json_put_int(json, "device", index);
+        ps_json_put_ms(json, "grad_sync_ms", device->sync_ns);
+        ps_json_put_ms(json, "grad_sync_hidden_ms", device->sync_ns - device->sync_exposed_ns);
+        ps_json_put_ms(json, "grad_sync_exposed_ms", device->sync_exposed_ns);
+        ps_json_put_ms(json, "synced_ms", device->synced_ns);
+        ps_json_put_ms(json, "optimizer_ms", step->optimizer_ns[index]);
+        ps_json_put_ms(json, "param_gather_ms", device->gather_ns);
+        ps_json_put_ms(json, "param_gather_exposed_ms", device->gather_exposed_ns);
+        ps_json_put_ms(json, "validated_ms", device->validated_ns);
+        ps_json_put_ms(json, "ready_ms", device->ready_ns);
+        ps_json_close(json);
+    }
+    ps_json_close(json);
+    ps_json_close(json);
+}
+
+static void put_event(ps_json_writer *json, int32_t device, const char *cell, int64_t start_ns, int64_t end_ns)
+{
+    ps_json_object_inline(json, NULL);
+    ps_json_put_int(json, "device", device);
+    ps_json_put_string(json, "cell", cell);
+    ps_json_put_ms(json, "start_ms", start_ns);
+    ps_json_put_ms(json, "end_ms", end_ns);
+    ps_json_close(json);
+}
+
+static void put_timeline(ps_json_writer *json, const ps_simulation *simulation)
+{
+    const ps_schedule *schedule = simulation->schedule;
+    const ps_timeline *timeline = simulation->timeline;
+    const ps_step_timeline *tail = simulation->tail;
+    char cell[48];
+    ps_json_array(json, "timeline");
+    for (int32_t device = 0; device < schedule->num_devices; device++)
+        for (int32_t op = schedule->first[device]; op < schedule->first[device + 1]; op++) {
+            ps_op_format(schedule->op[op], cell);
+            put_event(json, device, cell, timeline->start_ns[op], timeline->end_ns[op]);
+        }
+    for (int32_t op = 0; tail && op < tail->num_ops; op++) {
+        ps_step_op_format(&tail->op[op], cell);
+        put_event(json, tail->op[op].device, cell, tail->op[op].start_ns, tail->op[op].end_ns);
+    }
+    ps_json_close(json);
+}
+
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status)
 {
     const ps_timeline *timeline = simulation->timeline;
@@ -118,11 +182,15 @@ ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_statu
     ps_json_put_string(&json, "limited_by", simulation->limited_by);
     if (simulation->jitter)
         put_jitter(&json, simulation->jitter);
+    if (simulation->tail)
+        put_step(&json, simulation);
     ps_json_array(&json, "devices");
     for (int32_t device = 0; device < timeline->num_devices; device++)
         put_device(&json, device, &timeline->device[device]);
     ps_json_close(&json);
     put_cells(&json, simulation->schedule);
+    if (simulation->list_timeline)
+        put_timeline(&json, simulation);
     ps_json_close(&json);
     return ps_json_write_end(&json, status);
 }
@@ -178,6 +246,47 @@ static void print_jitter(FILE *file, const ps_jitter_result *jitter)
     print_statistics(file, "span", &jitter->span);
 }
 
+static void print_step(FILE *file, const ps_simulation *simulation)
+{
+    const ps_step_timeline *tail = simulation->tail;
+    char text[6][32];
+    fprintf(file, "  step      %s ms %s: pipeline %s, gradient sync %s, optimizer %s, parameter gather %s\n",
+            ps_format_ms(tail->iteration_ns, text[0]),
+            simulation->step->barrier ? "with the barrier" : "validated later",
+            ps_format_ms(tail->pipeline_ns, text[1]), ps_format_ms(tail->sync_exposed_ns, text[2]),
+            ps_format_ms(tail->optimizer_ns, text[3]), ps_format_ms(tail->gather_exposed_ns, text[4]));
+    fprintf(file, "  period    %s ms from one step to the next, back to back\n",
+            ps_format_ms(simulation->period.period_ns, text[5]));
+}
+
+static void print_step_devices(FILE *file, ps_arena *arena, const ps_simulation *simulation)
+{
+    static const char *const head[] = {"rank",      "sync ms", "hidden", "exposed",   "synced",
+                                       "optimizer", "gather",  "late",   "validated", "ready"};
+    ps_table table;
+    ps_table_begin(&table, arena, "rrrrrrrrrr");
+    for (int32_t column = 0; column < table.num_columns; column++)
+        ps_table_put(&table, "%s", head[column]);
+    for (int32_t index = 0; index < simulation->timeline->num_devices; index++) {
+        const ps_step_device *device = &simulation->tail->device[index];
+        const int64_t times[] = {device->sync_ns,
+                                 device->sync_ns - device->sync_exposed_ns,
+                                 device->sync_exposed_ns,
+                                 device->synced_ns,
+                                 simulation->step->optimizer_ns[index],
+                                 device->gather_ns,
+                                 device->gather_exposed_ns,
+                                 device->validated_ns,
+                                 device->ready_ns};
+        char text[32];
+        ps_table_put(&table, "%d", (int)index);
+        for (size_t column = 0; column < sizeof times / sizeof *times; column++)
+            ps_table_put(&table, "%s", ps_format_ms(times[column], text));
+    }
+    fputc('\n', file);
+    ps_table_print(file, &table, 2);
+}
+
 void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simulation)
 {
     const ps_timeline *timeline = simulation->timeline;
@@ -199,6 +308,8 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
         fputs("no order is faster\n", file);
     else
         fprintf(file, "gap %.2f %%\n", 100 * simulation->gap);
+    if (simulation->tail)
+        print_step(file, simulation);
     if (simulation->jitter)
         print_jitter(file, simulation->jitter);
     if (simulation->misfit)
@@ -207,4 +318,6 @@ void ps_simulation_text(FILE *file, ps_arena *arena, const ps_simulation *simula
                 format_memory(simulation, simulation->pipeline->device[simulation->misfit_device].memory_limit, limit));
     fputc('\n', file);
     print_devices(file, arena, simulation);
+    if (simulation->tail)
+        print_step_devices(file, arena, simulation);
 }

@@ -12,6 +12,7 @@
 #include "pipesched/pipeline.h"
 #include "pipesched/schedule.h"
 #include "pipesched/status.h"
+#include "pipesched/step.h"
 #include "pipesched/timeline.h"
 
 typedef struct ps_simulation {
@@ -31,6 +32,10 @@ typedef struct ps_simulation {
     const ps_status *misfit;        // rule and message of the first rank that exceeds its memory; NULL: all fit
     int32_t misfit_device;          // that rank
     const ps_jitter_result *jitter; // NULL: not asked for
+    const ps_step *step;            // what ends the step; NULL: not known
+    const ps_step_timeline *tail;
+    ps_step_period period;
+    bool list_timeline; // in the JSON
 } ps_simulation;
 
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status);

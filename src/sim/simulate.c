@@ -255,7 +255,8 @@ static ps_code check_lanes(ps_arena *arena, const ps_pipeline *pipeline, ps_stat
     return PS_OK;
 }
 
-static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, simulation *sim)
+static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
+                        const int64_t *free_ns, simulation *sim)
 {
     int32_t devices = schedule->num_devices;
     sim->device = ps_new(arena, sim_device, devices);
@@ -264,6 +265,7 @@ static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, const ps_s
     for (int32_t device = devices - 1; device >= 0; device--) {
         sim->device[device].next = schedule->op + schedule->first[device];
         sim->device[device].end = schedule->op + schedule->first[device + 1];
+        sim->device[device].clock = free_ns ? free_ns[device] : 0;
         sim->ready[sim->num_ready++] = device;
     }
 }
@@ -288,6 +290,12 @@ static ps_code refuse(ps_arena *arena, const ps_pipeline *pipeline, const ps_sch
 ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, ps_timeline *out,
                     ps_status *status)
 {
+    return ps_simulate_from(arena, pipeline, schedule, NULL, out, status);
+}
+
+ps_code ps_simulate_from(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
+                         const int64_t *free_ns, ps_timeline *out, ps_status *status)
+{
     if (schedule->num_devices != pipeline->num_devices)
         return ps_fail(status, PS_ILLEGAL, "wrong-device", "the schedule is for %d devices, the pipeline has %d",
                        (int)schedule->num_devices, (int)pipeline->num_devices);
@@ -305,7 +313,7 @@ ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_sched
     set_stages(arena, pipeline, &sim);
     set_ends(pipeline, &sim);
     set_legs(arena, pipeline, &sim);
-    set_devices(arena, pipeline, schedule, &sim);
+    set_devices(arena, pipeline, schedule, free_ns, &sim);
     if (sim.route_of)
         run_on_routes(&sim);
     else

@@ -12,6 +12,7 @@ static ps_code write_plan(ps_arena *arena, const char *which, FILE *file, ps_sta
     static ps_reason reason = {.rule = "memory", .message = "too large", .have = 80, .need = 90, .hint = "more GPUs"};
     ps_plan *plan = small_plan(arena);
     ps_timeline timeline = {.num_devices = plan->num_devices};
+    timeline.device = ps_new(arena, ps_device_timeline, plan->num_devices);
     int32_t ops = plan->schedule.first[plan->num_devices];
     timeline.start_ns = ps_new(arena, int64_t, ops);
     timeline.end_ns = ps_new(arena, int64_t, ops);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/plans.h"
 
+#include "support/plan_step.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +47,20 @@ static void place_layers(ps_arena *arena, ps_plan_stage *stage, int32_t place)
         stage->layer_name[layer] = block_name(arena, first + layer);
 }
 
+// The first and the last stage share a weight unless one rank has both; the ways of dualpipe share all that they have.
+static void tie_stages(ps_plan *plan)
+{
+    int32_t way = way_stages(&plan->layout);
+    ps_plan_stage *last = &plan->stage[plan->num_stages - 1];
+    if (last->pp_rank != plan->stage[0].pp_rank)
+        last->tied_sync_ns = plan->stage[0].tied_sync_ns = 40000;
+    for (int32_t index = way; index < plan->num_stages; index++) {
+        ps_plan_stage *one = &plan->stage[index - way];
+        one->tied_to = plan->stage[index].tied_to = index - way;
+        one->tied_sync_ns = plan->stage[index].tied_sync_ns = 50000 + 100 * (index - way);
+    }
+}
+
 static void make_stages(ps_arena *arena, ps_plan *plan)
 {
     const ps_layout *layout = &plan->layout;
@@ -68,16 +84,20 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
             .backward_weight_ns = 800013 - 200 * odd,
             .recompute_ns = layout->recompute == PS_RECOMPUTE_FULL ? 900001 : 0,
             .op_overhead_ns = plan->inputs.job.op_overhead_ns,
+            .grad_sync_ns = layout->dp > 1 ? 1500000 + 1000 * odd : 0,
+            .param_gather_ns = layout->dp > 1 ? 900000 + 10 * place : 0,
+            .sync_buckets = odd % 2 ? 2 : 1,
             .held_after_forward_bytes = 1000000 + 1000 * odd,
             .held_after_backward_input_bytes = 400000 + 1000 * odd,
             .transient_bytes = 50000 + 100 * odd,
             .output_bytes = place + 1 < way_stages(layout) ? 65536 : 0,
-            .parameter_bytes = 2000 + 20 * place,
+            .parameter_bytes = (odd % 2 ? 160000000 : 2000) + 20 * place,
             .gradient_bytes = 4000 + 40 * place,
             .optimizer_bytes = 6000 + 60 * place,
         };
         place_layers(arena, &plan->stage[index], place);
     }
+    tie_stages(plan);
 }
 
 static void make_order(ps_arena *arena, ps_plan *plan)
@@ -146,7 +166,7 @@ static void make_devices(ps_arena *arena, ps_plan *plan)
     const ps_layout *layout = &plan->layout;
     plan->num_gpus = 1;
     plan->gpu = ps_new(arena, ps_plan_gpu, 1);
-    plan->gpu[0] = (ps_plan_gpu){.name = "test-gpu", .memory_usable_bytes = 100000000, .peak_flops = 1e14};
+    plan->gpu[0] = (ps_plan_gpu){.name = "test-gpu", .memory_usable_bytes = 4000000000, .peak_flops = 1e14};
     plan->num_devices = layout->pp;
     plan->device = ps_new(arena, ps_plan_device, layout->pp);
     for (int32_t index = 0; index < layout->pp; index++) {
@@ -155,10 +175,7 @@ static void make_devices(ps_arena *arena, ps_plan *plan)
                                    .num_stages = layout->vp,
                                    .stage = ps_new(arena, int32_t, layout->vp),
                                    .gpu = "test-gpu",
-                                   .grad_sync_exposed_ns = 30000 + 1000 * index,
-                                   .grad_sync_hidden_ns = 70000 + 10 * index,
-                                   .optimizer_ns = 20000 - 100 * index,
-                                   .param_gather_exposed_ns = 10000 + 100 * index};
+                                   .optimizer_ns = 20000 - 100 * index};
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
             device->stage[chunk] = ps_schedule_stage(placement_of(layout), shape_of(layout), index, chunk);
     }
@@ -321,9 +338,6 @@ static void settle_device_times(ps_plan *plan, const run *r)
         device->idle_ns = makespan - device->busy_ns;
         device->idle = (ps_idle){first_backward - busy[0], last_forward - first_backward - busy[1],
                                  makespan - last_forward - busy[2]};
-        device->done_ns =
-            r->clock[index] + device->grad_sync_exposed_ns + device->optimizer_ns + device->param_gather_exposed_ns;
-        device->grad_sync_ns = device->grad_sync_exposed_ns + device->grad_sync_hidden_ns;
         if (r->clock[index] - r->start[first] > plan->prediction.span_ns)
             plan->prediction.span_ns = r->clock[index] - r->start[first];
     }
@@ -341,7 +355,7 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
     }
     for (int32_t index = 0; index < plan->num_devices; index++) {
         ps_plan_device *device = &plan->device[index];
-        device->memory = (ps_plan_memory){.reserve = plan->inputs.job.memory_reserve_bytes, .capacity = 100000000};
+        device->memory = (ps_plan_memory){.reserve = plan->inputs.job.memory_reserve_bytes, .capacity = 4000000000};
         device->in_flight_peak = 0;
         for (int32_t chunk = 0; chunk < device->num_stages; chunk++) {
             const ps_plan_stage *stage = &plan->stage[device->stage[chunk]];
@@ -381,25 +395,13 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
     }
 }
 
-static void settle_prediction(ps_plan *plan, const run *r)
+static void settle_prediction(ps_plan *plan)
 {
     ps_plan_prediction *prediction = &plan->prediction;
-    int64_t synced = 0;
     int64_t busy = 0;
-    prediction->optimizer_ns = 0;
-    prediction->param_gather_exposed_ns = 0;
-    for (int32_t index = 0; index < plan->num_devices; index++) {
-        const ps_plan_device *device = &plan->device[index];
-        busy += device->busy_ns;
-        if (r->clock[index] + device->grad_sync_exposed_ns > synced)
-            synced = r->clock[index] + device->grad_sync_exposed_ns;
-        if (device->optimizer_ns > prediction->optimizer_ns)
-            prediction->optimizer_ns = device->optimizer_ns;
-        if (device->param_gather_exposed_ns > prediction->param_gather_exposed_ns)
-            prediction->param_gather_exposed_ns = device->param_gather_exposed_ns;
-    }
+    for (int32_t index = 0; index < plan->num_devices; index++)
+        busy += plan->device[index].busy_ns;
     const ps_plan_inputs *inputs = &plan->inputs;
-    prediction->grad_sync_exposed_ns = synced - prediction->makespan_ns;
     prediction->pipeline_ns = inputs->job.optimizer_barrier ? prediction->makespan_ns : prediction->span_ns;
     prediction->iteration_ns = prediction->pipeline_ns + prediction->grad_sync_exposed_ns + prediction->optimizer_ns +
                                prediction->param_gather_exposed_ns;
@@ -432,7 +434,8 @@ void settle_plan(ps_arena *arena, ps_plan *plan)
         plan->inputs.model_parameters += plan->stage[stage].parameters;
     settle_device_times(plan, &r);
     settle_memory(arena, plan);
-    settle_prediction(plan, &r);
+    settle_step(arena, plan, r.start, r.end);
+    settle_prediction(plan);
 }
 
 static void make_inputs(ps_plan *plan, plan_spec spec)

@@ -156,10 +156,10 @@ static void a_plan_that_does_not_fit_is_found(void **state)
 static void a_memory_limit_of_the_job_is_the_capacity(void **state)
 {
     ps_plan *plan = small_plan(*state);
-    plan->inputs.job.memory_limit_bytes = 90000000;
+    plan->inputs.job.memory_limit_bytes = 3900000000;
     for (int32_t device = 0; device < 2; device++) {
-        plan->device[device].memory.capacity = 90000000;
-        plan->device[device].memory.headroom -= 10000000;
+        plan->device[device].memory.capacity = 3900000000;
+        plan->device[device].memory.headroom -= 100000000;
     }
     assert_holds(*state, plan);
 }

@@ -13,8 +13,22 @@ static void vary(ps_plan *plan, ps_rng *rng)
         stage->held_after_forward_bytes = ps_rng_range(rng, 0, 900);
         stage->held_after_backward_input_bytes = ps_rng_range(rng, 0, 1200); // may be more than after the forward
     }
+    int64_t tied = ps_rng_range(rng, 0, 9000);
+    plan->inputs.job.overlap_grad_sync = ps_rng_range(rng, 0, 3) > 0;
+    for (int32_t index = 0; index < plan->num_stages; index++) {
+        ps_plan_stage *stage = &plan->stage[index];
+        stage->grad_sync_ns = ps_rng_range(rng, 0, 20000);
+        stage->param_gather_ns = ps_rng_range(rng, 0, 20000);
+        stage->tied_sync_ns = stage->tied_sync_ns > 0 ? tied : 0;
+        stage->sync_buckets = 1;
+        stage->parameter_bytes = 2000;
+        if (plan->inputs.job.overlap_grad_sync) {
+            stage->sync_buckets = (int32_t)ps_rng_range(rng, 1, 4);
+            stage->parameter_bytes = 80000000 * (int64_t)stage->sync_buckets + 5;
+        }
+    }
     for (int32_t index = 0; index < plan->num_devices; index++)
-        plan->device[index].grad_sync_exposed_ns = ps_rng_range(rng, 0, 90000);
+        plan->device[index].optimizer_ns = ps_rng_range(rng, 0, 9000);
     plan->bounds.iteration_ns = 1;
 }
 

@@ -136,8 +136,9 @@ static double iteration_seconds(ps_arena *arena, const run *r)
                            : (m - 1) * slowest + sum + 2 * (p - 1) * hop + 2 * (m - 1) * hop;
 
     ps_layer_cost share = table.prefix[1 + (int32_t)per_stage];
-    ps_iteration_cost once = ps_cost_iteration(&r->group, &r->job, layout, &share, 0);
-    return seconds + (double)(once.grad_sync_exposed_ns + once.optimizer_ns + once.param_gather_exposed_ns) * 1e-9;
+    ps_iteration_cost once = ps_cost_iteration(&r->group, &r->job, layout, &share);
+    int64_t tied = ps_cost_tied_ns(&r->group, &r->job, layout, share.copy_parameters);
+    return seconds + (double)(once.reduce_ns + tied + once.optimizer_ns + once.gather_ns) * 1e-9;
 }
 
 static bool row_is(const csv *table, int32_t row, const char *group, const char *note)

@@ -195,8 +195,11 @@ static void the_timeline_lists_ops_and_transfers(void **state)
     ps_arena *arena = *state;
     ps_plan *plan = small_plan(arena);
     int32_t ops = plan->schedule.first[2];
-    ps_timeline timeline = {
-        .num_devices = 2, .start_ns = ps_new(arena, int64_t, ops), .end_ns = ps_new(arena, int64_t, ops)};
+    ps_timeline timeline = {.num_devices = 2,
+                            .device = ps_new(arena, ps_device_timeline, 2),
+                            .start_ns = ps_new(arena, int64_t, ops),
+                            .end_ns = ps_new(arena, int64_t, ops)};
+    timeline.device[1].last_end_ns = 3000000;
     timeline.end_ns[0] = 1000108;
     timeline.start_ns[1] = 1000108;
     timeline.end_ns[1] = 1000109; // the second message finds the lane busy
@@ -206,6 +209,9 @@ static void the_timeline_lists_ops_and_transfers(void **state)
                                  "\"end_ms\": 1.011665}"));
     assert_non_null(strstr(text, "{\"from_stage\": 0, \"to_stage\": 1, \"microbatch\": 1, \"start_ms\": 1.006662, "
                                  "\"end_ms\": 1.018219}"));
+    assert_non_null(strstr(text, "\"cell\": \"0REDUCE_GRAD\", \"start_ms\": 0, \"end_ms\": 1.5}"));
+    assert_non_null(strstr(text, "\"cell\": \"1REDUCE_TIED\", \"start_ms\": 3, \"end_ms\": 3.04}"));
+    assert_non_null(strstr(text, "{\"pp_rank\": 1, \"cell\": \"BARRIER\", \"start_ms\": 3.04, \"end_ms\": 3.0425}"));
     ps_plan again;
     ps_status status;
     assert_ok(read_text(arena, text, &again, &status), &status);

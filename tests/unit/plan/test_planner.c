@@ -341,7 +341,48 @@ static void tied_weights_are_there_once_when_the_pipeline_turns_back(void **stat
     for (int32_t device = 0; device < 2; device++) {
         assert_true(line.device[device].grad_sync_ns > 0);
         assert_int_equal(v.device[device].grad_sync_ns, 0);
+        // Each rank steps what it holds, the shared weight once.
+        assert_int_equal(line.stage[device].tied_sync_ns, line.device[device].grad_sync_ns);
+        assert_int_equal(line.stage[device].tied_to, 0);
     }
+    // The gradients are whole on the slower rank, and then summed over both.
+    int64_t tied = line.stage[0].tied_sync_ns;
+    assert_int_equal(line.prediction.grad_sync_exposed_ns, tied);
+}
+
+static ps_plan plan_of_replicas(ps_arena *arena, const char *schedule, const char *zero, const char *overlap,
+                                const char *barrier)
+{
+    return plan_of(arena, "gpt2", "1x4xA100-SXM4-80GB",
+                   OPTIONS("global-batch-size", "16", "seq-length", "1024", "pp", "2", "dp", "2", "micro-batch-size",
+                           "1", "schedule", schedule, "zero", zero, "overlap-grad-sync", overlap, "optimizer-barrier",
+                           barrier));
+}
+
+// Every ZeRO stage with and without overlap and barrier: the planner checks each plan. Overlap never loses, and a
+// bound lies below every plan.
+static void every_end_of_a_step_gives_a_plan_that_holds(void **state)
+{
+    static const char *const schedules[] = {"1f1b", "zb-h1", "looped-bfs"};
+    static const char *const zeros[] = {"0", "1", "2", "3"};
+    static const char *const switches[] = {"on", "off"};
+    for (size_t kind = 0; kind < 3; kind++)
+        for (size_t zero = 0; zero < 4; zero++)
+            for (size_t barrier = 0; barrier < 2; barrier++) {
+                int64_t beside = 0;
+                for (size_t overlap = 0; overlap < 2; overlap++) {
+                    ps_plan plan =
+                        plan_of_replicas(*state, schedules[kind], zeros[zero], switches[overlap], switches[barrier]);
+                    assert_true(plan.feasible);
+                    assert_true(plan.bounds.iteration_ns <= plan.prediction.iteration_ns);
+                    assert_true(barrier == 0 ? plan.prediction.barrier_ns > 0 : plan.prediction.barrier_ns == 0);
+                    assert_true(barrier == 1 ? plan.prediction.validation_hop_ns > 0
+                                             : plan.prediction.validation_hop_ns == 0);
+                    assert_true(zero < 3 ? plan.stage[0].grad_sync_ns > 0 : plan.stage[0].grad_sync_ns == 0);
+                    assert_true(plan.prediction.iteration_ns >= beside);
+                    beside = plan.prediction.iteration_ns;
+                }
+            }
 }
 
 // Twice the parameters of a V, in which tied weights are there once; ranks r and 3 - r have the same stages and as much
@@ -367,6 +408,12 @@ static void dualpipe_holds_every_parameter_twice(void **state)
         assert_int_equal(device->grad_sync_ns, dual.device[3 - rank].grad_sync_ns);
         assert_int_equal(dual.stage[rank].first_layer[0], dual.stage[4 + rank].first_layer[0]);
         assert_int_equal(dual.stage[rank].last_layer[0], dual.stage[4 + rank].last_layer[0]);
+        // The two stages of the same layers add up their gradients, the pairs that a rank has one after the other.
+        assert_int_equal(dual.stage[rank].tied_to, rank);
+        assert_int_equal(dual.stage[4 + rank].tied_to, rank);
+        assert_true(dual.stage[rank].tied_sync_ns > 0);
+        assert_int_equal(dual.stage[4 + rank].tied_sync_ns, dual.stage[rank].tied_sync_ns);
+        assert_int_equal(device->grad_sync_ns, dual.stage[rank].tied_sync_ns + dual.stage[3 - rank].tied_sync_ns);
     }
     ps_plan six = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "schedule", "dualpipe"));
@@ -438,6 +485,7 @@ int main(void)
         test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
         test_in_arena(dualpipe_holds_every_parameter_twice),
         test_in_arena(no_rank_of_a_v_has_more_layers_than_it_must),
+        test_in_arena(every_end_of_a_step_gives_a_plan_that_holds),
         test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
