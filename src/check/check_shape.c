@@ -84,12 +84,13 @@ static bool check_stage_sums(ps_check *check)
             !add_times(&time, stage->backward_input_ns, microbatches) ||
             !add_times(&time, stage->backward_weight_ns, microbatches) ||
             !add_times(&time, stage->recompute_ns, microbatches) ||
-            !add_times(&time, stage->op_overhead_ns, 3 * microbatches)) {
+            !add_times(&time, stage->op_overhead_ns, 4 * microbatches)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/stages/#", index), "times are negative or beyond any run");
             return false;
         }
         if (!add_times(&bytes, stage->held_after_forward_bytes, microbatches) ||
             !add_times(&bytes, stage->held_after_backward_input_bytes, microbatches) ||
+            !add_times(&bytes, stage->added_by_recompute_bytes, microbatches) ||
             !add_times(&bytes, stage->transient_bytes, 1) || !add_times(&bytes, stage->output_bytes, 1) ||
             !add_times(&bytes, stage->parameter_bytes, 1) || !add_times(&bytes, stage->gradient_bytes, 1) ||
             !add_times(&bytes, stage->optimizer_bytes, 1)) {

@@ -7,6 +7,7 @@
 // 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
 // 3. Stages go there and back again (V) only under the names ZBVZeroBubble and DualPipeV, also those of a CSV file, and
 //    these take exactly two stages a rank.
+// 4. There is no recompute op: PyTorch recomputes inside the backward.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -23,6 +24,8 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
         if (microbatches % rounds != 0)
             return "torchtitan-2-interleaved-rounds";
     }
+    if (layout->schedule == PS_SCHEDULE_GPIPE_RECOMPUTE)
+        return "torchtitan-4-recompute";
     bool there_and_back = layout->schedule == PS_SCHEDULE_ZB_V || layout->schedule == PS_SCHEDULE_V_HALF ||
                           layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV;
     if (there_and_back && layout->vp != 2)

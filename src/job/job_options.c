@@ -33,6 +33,7 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"v-half", PS_SCHEDULE_V_HALF},
                                      {"v-min", PS_SCHEDULE_V_MIN},
                                      {"dualpipev", PS_SCHEDULE_DUALPIPEV},
+                                     {"gpipe-recompute", PS_SCHEDULE_GPIPE_RECOMPUTE},
                                      {"zb", NOT_YET},
                                      {"dualpipe", NOT_YET},
                                      {NULL, 0}};

@@ -79,6 +79,7 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     const ps_layout *layout = &candidate->layout;
     int32_t stages = layout->pp * layout->vp;
     ps_placement placement = ps_schedule_family_at(layout->schedule)->placement;
+    bool apart = ps_schedule_family_at(layout->schedule)->recomputes; // R is no part of the last backward
 
     *out = (ps_run){.fits = true};
     ps_pipeline_build(arena, context, candidate, first_layer, &out->pipeline);
@@ -94,13 +95,13 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     int32_t owner = ps_cut_tied_owner(context->model, layout, first_layer);
     for (int32_t stage = 0; stage < stages; stage++)
         out->stage[stage] =
-            ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1], owner >= 0);
+            ps_candidate_stage_cost(context, candidate, first_layer[stage], first_layer[stage + 1], owner >= 0);
     int64_t copies = candidate->table->prefix[context->model->num_layers].copy_parameters;
     for (int32_t device = 0; device < layout->pp; device++) {
         ps_layer_cost sum = {0};
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
             sum_into(&sum, &out->stage[ps_schedule_stage(placement, ps_layout_shape(layout), device, chunk)]);
-        int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns;
+        int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns - (apart ? sum.recompute_ns : 0);
         if (device == owner)
             sum.copy_parameters = copies;
         out->once[device] = ps_cost_iteration(context->group, context->job, layout, &sum, window);
@@ -130,6 +131,7 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
     // The first and the last rank are one in a V, and they are where tied weights are.
     bool is_v = ps_schedule_family_at(candidate->layout.schedule)->placement == PS_PLACEMENT_V;
     bool copies = candidate->layout.pp > 1 && !is_v;
+    bool recomputes = ps_schedule_family_at(candidate->layout.schedule)->recomputes;
     layer_arrays arrays = {
         .cost = ps_new_raw(arena, int64_t, n),
         .state = ps_new_raw(arena, int64_t, n),
@@ -139,11 +141,11 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
         .pinned = model->pinned_stage ? ps_new_raw(arena, int32_t, n) : NULL,
     };
     for (int32_t layer = 0; layer < n; layer++) {
-        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, layer, layer + 1, copies);
+        ps_layer_cost cost = ps_candidate_stage_cost(context, candidate, layer, layer + 1, copies);
         arrays.cost[layer] = ps_layer_work_ns(&cost);
         arrays.state[layer] = cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
         arrays.held_full[layer] = cost.held_after_forward_bytes;
-        arrays.held_weight[layer] = cost.held_after_backward_input_bytes;
+        arrays.held_weight[layer] = recomputes ? cost.recomputed_bytes : cost.held_after_backward_input_bytes;
         arrays.transient[layer] = cost.transient_bytes;
         if (arrays.pinned) {
             int32_t last = candidate->layout.pp * candidate->layout.vp - 1;

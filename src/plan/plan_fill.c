@@ -75,6 +75,7 @@ static void fill_stages(plan_filler *filler)
             .recompute_ns = cost->recompute_ns,
             .op_overhead_ns = filler->context->job->op_overhead_ns,
             .held_after_forward_bytes = cost->held_after_forward_bytes,
+            .added_by_recompute_bytes = cost->recomputed_bytes,
             .held_after_backward_input_bytes = cost->held_after_backward_input_bytes,
             .transient_bytes = cost->transient_bytes,
             .output_bytes = index + 1 < plan->num_stages ? cost->output_bytes : 0,
@@ -82,8 +83,8 @@ static void fill_stages(plan_filler *filler)
             .gradient_bytes = cost->gradient_bytes,
             .optimizer_bytes = cost->optimizer_bytes,
             .single_microbatch_bytes = cost->parameter_bytes + cost->gradient_bytes + cost->optimizer_bytes +
-                                       cost->held_after_forward_bytes + cost->held_after_backward_input_bytes +
-                                       cost->transient_bytes,
+                                       cost->held_after_forward_bytes + cost->recomputed_bytes +
+                                       cost->held_after_backward_input_bytes + cost->transient_bytes,
         };
         fill_stage_layers(filler, stage);
     }

@@ -179,7 +179,10 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     bool flag;
     switch (field->kind) {
     case PS_FIELD_INT32: ps_json_put_int(json, field->key, int32_at(object, field->offset)); break;
-    case PS_FIELD_INT64: ps_json_put_int(json, field->key, int64_at(object, field->offset)); break;
+    case PS_FIELD_INT64:
+        if (!field->optional || int64_at(object, field->offset) != 0)
+            ps_json_put_int(json, field->key, int64_at(object, field->offset));
+        break;
     case PS_FIELD_NS:
     case PS_FIELD_PLAIN_NS: ps_json_put_ms(json, field->key, int64_at(object, field->offset)); break;
     case PS_FIELD_DOUBLE:

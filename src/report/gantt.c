@@ -10,7 +10,8 @@
 
 enum { LABEL_COLUMNS = 7, MAX_COLUMNS = 4096 };
 
-static const char *const kind_color[PS_OP_KINDS] = {"\033[44;97m", "\033[42;30m", "\033[46;30m", "\033[43;30m"};
+static const char *const kind_color[PS_OP_KINDS] = {"\033[44;97m", "\033[42;30m", "\033[46;30m", "\033[43;30m",
+                                                    "\033[45;97m"};
 
 typedef struct gantt_row {
     char text[MAX_COLUMNS];        // what stands in each column
@@ -69,6 +70,14 @@ static void print_scale(FILE *file, int64_t makespan, int32_t columns)
     fprintf(file, "%*s0%*s%s\n", LABEL_COLUMNS, "", blanks > 0 ? blanks : 1, "", end);
 }
 
+static bool has_recompute(const ps_schedule *schedule)
+{
+    for (int32_t index = 0; index < schedule->first[schedule->num_devices]; index++)
+        if (schedule->op[index].kind == PS_OP_RECOMPUTE)
+            return true;
+    return false;
+}
+
 void ps_report_gantt(FILE *file, const ps_pipeline *pipeline, const ps_schedule *schedule, const ps_timeline *timeline,
                      const ps_report_style *style)
 {
@@ -92,5 +101,7 @@ void ps_report_gantt(FILE *file, const ps_pipeline *pipeline, const ps_schedule 
         fputs("|\n", file);
     }
     print_scale(file, timeline->makespan_ns, columns);
-    fputs("       F forward, B backward, I input gradient, W weight gradient; the number is the micro-batch\n", file);
+    fprintf(file,
+            "       F forward, B backward, I input gradient, W weight gradient%s; the number is the micro-batch\n",
+            has_recompute(schedule) ? ", R recompute" : "");
 }

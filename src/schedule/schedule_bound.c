@@ -37,7 +37,8 @@ static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_
         if (i >= 0 && i < PS_BOUND_BLOCK) {
             if (head[i] < 0)
                 head[i] = reach;
-            work[i] += ps_bound_forward(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
+            work[i] +=
+                ps_bound_forward(p, s) + ps_bound_recompute(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
             required[i] += ps_bound_forward(p, s);
         }
         reach += ps_bound_forward(p, s) + (s + 1 < pipeline->num_stages ? ps_bound_hop(&pipeline->forward_hop[s]) : 0);
@@ -53,7 +54,7 @@ static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_
         down -= ps_bound_gradient(p, s);
         int32_t i = pipeline->stage[s].device - first;
         if (i >= 0 && i < PS_BOUND_BLOCK) {
-            required[i] += ps_bound_gradient(p, s);
+            required[i] += ps_bound_recompute(p, s) + ps_bound_gradient(p, s);
             ps_bound_improve_both(out, head[i] + microbatches * required[i] + down + ps_bound_weight(p, 0), "chain");
         }
         down -= s > 0 ? ps_bound_hop(&pipeline->backward_hop[s - 1]) : 0;

@@ -61,7 +61,7 @@ static void seed_from_families(search *s)
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         ps_status refusal = {0};
         ps_schedule schedule;
-        if (family->splits_backward == s->problem.fused ||
+        if (family->splits_backward == s->problem.fused || family->recomputes ||
             ps_schedule_generate(s->arena, family->kind, s->problem.pipeline, &schedule, &refusal) != PS_OK)
             continue;
         if (!ps_order_from_schedule(&s->problem, &schedule, &candidate) ||
@@ -143,11 +143,25 @@ static ps_code check_size(const ps_pipeline *pipeline, ps_status *status)
                         (int)(PS_ORDER_MAX_OPS / 3 / pipeline->num_stages));
 }
 
+// F, I, W and B are moved; where R stands is a choice of its own.
+static ps_code check_recompute(const ps_pipeline *pipeline, ps_status *status)
+{
+    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+        if (pipeline->stage[s].duration_ns[PS_OP_RECOMPUTE] == 0)
+            continue;
+        ps_fail(status, PS_ILLEGAL, "recompute-not-searched",
+                "stage %d recomputes by an op R, which the search does not place", (int)s);
+        return ps_fail_hint(status, "use gpipe-recompute or rules with R, or count the recompute in B or I");
+    }
+    return PS_OK;
+}
+
 ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
                         ps_order_result *out, ps_status *status)
 {
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
     PS_TRY(check_size(pipeline, status));
+    PS_TRY(check_recompute(pipeline, status));
     find_bound(pipeline, options, out);
     ps_status refusal[2] = {{0}, {0}};
     for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {

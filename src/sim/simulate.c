@@ -21,6 +21,7 @@ enum {
     NOT_YET = -1, // all bytes 0xff, so that memset can write it
     TAKEN = -2,   // F, or B or W, has run
     SPLIT = -3,   // I has run, W may follow
+    AGAIN = -4,   // F and R have run
 };
 
 // When the input of F, and of B or I, of one stage and micro-batch is on its device.
@@ -43,6 +44,7 @@ typedef struct sim_stage {
     outlet forward;
     outlet backward;
     int32_t device;
+    int32_t recomputed; // R's that have run
 } sim_stage;
 
 typedef struct sim_device {
@@ -91,6 +93,7 @@ static void set_stages(ps_arena *arena, const ps_pipeline *pipeline, simulation 
         stage->forward = outlet_of(pipeline, forward, s, s + 1);
         stage->backward = outlet_of(pipeline, backward, s, s - 1);
         stage->device = pipeline->stage[s].device;
+        stage->recomputed = 0;
     }
     // The first stage's input and, once its F has run, the last one's gradient are there from the start.
     for (int64_t microbatch = 0; microbatch < row; microbatch++) {
@@ -112,6 +115,22 @@ static inline void send(simulation *sim, const outlet *to, int64_t *place, int64
     }
 }
 
+// W and R need what their own stage has done, and nothing from elsewhere.
+static inline bool take_own(sim_stage *stage, arrivals *cell, uint8_t kind)
+{
+    if (kind == PS_OP_BACKWARD_WEIGHT) {
+        if (cell->gradient != SPLIT)
+            return false;
+        cell->gradient = TAKEN;
+        return true;
+    }
+    if (cell->input != TAKEN || cell->gradient <= TAKEN)
+        return false;
+    cell->input = AGAIN;
+    stage->recomputed++;
+    return true;
+}
+
 // Run a device from where it stands until it has to wait. The first op that is impossible for any reason stops it.
 static void run_device(simulation *sim, int32_t device)
 {
@@ -126,20 +145,19 @@ static void run_device(simulation *sim, int32_t device)
     for (; op < end; op++) {
         if (op->stage >= sim->num_stages || (uint32_t)op->microbatch >= (uint32_t)row || op->kind >= PS_OP_KINDS)
             break;
-        const sim_stage *stage = &sim->stage[op->stage];
+        sim_stage *stage = &sim->stage[op->stage];
         arrivals *cell = &stage->cells[op->microbatch];
         if (stage->device != device)
             break;
         int64_t there = 0;
-        if (op->kind == PS_OP_BACKWARD_WEIGHT) {
-            if (cell->gradient != SPLIT)
+        if (op->kind >= PS_OP_BACKWARD_WEIGHT) {
+            if (!take_own(stage, cell, op->kind))
                 break;
-            cell->gradient = TAKEN;
         } else {
             bool is_forward = op->kind == PS_OP_FORWARD;
             int64_t *place = is_forward ? &cell->input : &cell->gradient;
             there = *place;
-            if (there < 0 || (!is_forward && cell->input != TAKEN)) {
+            if (there < 0 || (!is_forward && cell->input > TAKEN)) {
                 state->waits_for = there == NOT_YET ? place : NULL;
                 break;
             }
@@ -151,7 +169,7 @@ static void run_device(simulation *sim, int32_t device)
         *end_ns++ = clock;
         if (op->kind == PS_OP_FORWARD)
             send(sim, &stage->forward, &cell[row].input, clock);
-        else if (op->kind != PS_OP_BACKWARD_WEIGHT)
+        else if (op->kind < PS_OP_BACKWARD_WEIGHT)
             send(sim, &stage->backward, &cell[-row].gradient, clock);
     }
     state->next = op;
@@ -201,6 +219,23 @@ static bool all_done(const simulation *sim, int32_t devices)
     return true;
 }
 
+// Which stages recompute, NULL: none. False where one does so for some micro-batches only.
+static bool find_recomputing(ps_arena *arena, const simulation *sim, bool **recomputes)
+{
+    *recomputes = NULL;
+    for (uint32_t s = 0; s < sim->num_stages; s++) {
+        int32_t count = sim->stage[s].recomputed;
+        if (count == 0)
+            continue;
+        if (count != (int32_t)sim->num_microbatches)
+            return false;
+        if (!*recomputes)
+            *recomputes = ps_new(arena, bool, sim->num_stages);
+        (*recomputes)[s] = true;
+    }
+    return true;
+}
+
 static ps_code refuse(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, const simulation *sim,
                       ps_status *status)
 {
@@ -232,8 +267,9 @@ ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_sched
     while (sim.num_ready > 0)
         run_device(&sim, sim.ready[--sim.num_ready]);
     // Every op that ran is a different one; only whole micro-batches make a whole schedule.
-    if (!all_done(&sim, schedule->num_devices) ||
-        ps_account(pipeline, schedule, out) != (int64_t)pipeline->num_stages * pipeline->num_microbatches)
+    bool *recomputes;
+    if (!all_done(&sim, schedule->num_devices) || !find_recomputing(arena, &sim, &recomputes) ||
+        ps_account(pipeline, schedule, recomputes, out) != (int64_t)pipeline->num_stages * pipeline->num_microbatches)
         return refuse(arena, pipeline, schedule, &sim, status);
     return PS_OK;
 }

@@ -39,13 +39,15 @@ static void every_family_orders_every_op_once(void **state)
                 assert_false(*bits & 1u << op.kind);
                 assert_true(op.kind == PS_OP_FORWARD || *bits & 1u << PS_OP_FORWARD);
                 assert_true(op.kind != PS_OP_BACKWARD_WEIGHT || *bits & 1u << PS_OP_BACKWARD_INPUT);
+                assert_false(op.kind == PS_OP_RECOMPUTE && *bits & 1u << PS_OP_BACKWARD);
                 *bits |= (uint8_t)(1u << op.kind);
             }
         }
         unsigned whole = 1u << PS_OP_FORWARD | 1u << PS_OP_BACKWARD;
         unsigned split = 1u << PS_OP_FORWARD | 1u << PS_OP_BACKWARD_INPUT | 1u << PS_OP_BACKWARD_WEIGHT;
+        unsigned again = whole | 1u << PS_OP_RECOMPUTE;
         for (int64_t i = 0; i < pairs; i++)
-            assert_int_equal(seen[i], family->splits_backward ? split : whole);
+            assert_int_equal(seen[i], family->splits_backward ? split : family->recomputes ? again : whole);
     }
 }
 
@@ -64,6 +66,7 @@ static void depths_give_the_simulated_peak_of_any_held_sizes(void **state)
             for (int32_t other = 0; other < s.shape.num_stages; other++) {
                 s.pipeline->stage[other].held_after_forward = other == stage ? full : 0;
                 s.pipeline->stage[other].held_after_backward_input = other == stage ? weight : 0;
+                s.pipeline->stage[other].added_by_recompute = other == stage ? weight : 0;
             }
             int64_t most = 0;
             for (int32_t i = list.first[stage]; i < list.first[stage + 1]; i++) {

@@ -65,7 +65,8 @@ static const ps_hop *hop_from(const slow *w, int32_t i)
 {
     ps_op op = w->schedule->op[i];
     bool up = op.kind == PS_OP_FORWARD;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || (up ? op.stage + 1 == w->pipeline->num_stages : op.stage == 0))
+    if (op.kind == PS_OP_BACKWARD_WEIGHT || op.kind == PS_OP_RECOMPUTE ||
+        (up ? op.stage + 1 == w->pipeline->num_stages : op.stage == 0))
         return NULL;
     return up ? &w->pipeline->forward_hop[op.stage] : &w->pipeline->backward_hop[op.stage - 1];
 }
@@ -90,23 +91,25 @@ static int64_t least_start(const slow *w, int32_t i)
 {
     ps_op op = w->schedule->op[i];
     int64_t least = 0;
-    int32_t needs[3] = {-1, -1, -1};
+    int32_t needs[4] = {-1, -1, -1, -1};
     bool gradient = op.kind == PS_OP_BACKWARD || op.kind == PS_OP_BACKWARD_INPUT;
     if (i > w->schedule->first[device_of(w, i)])
         needs[0] = i - 1;
     if (op.kind == PS_OP_BACKWARD_WEIGHT)
         needs[1] = find(w, op.stage, op.microbatch, PS_OP_BACKWARD_INPUT, PS_OP_BACKWARD_INPUT);
-    if (gradient)
+    if (gradient || op.kind == PS_OP_RECOMPUTE)
         needs[1] = find(w, op.stage, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
-    for (int n = 0; n < 2; n++)
+    if (gradient)
+        needs[2] = find(w, op.stage, op.microbatch, PS_OP_RECOMPUTE, PS_OP_RECOMPUTE);
+    for (int n = 0; n < 3; n++)
         if (needs[n] >= 0 && end_of(w, needs[n]) > least)
             least = end_of(w, needs[n]);
     if (op.kind == PS_OP_FORWARD && op.stage > 0)
-        needs[2] = find(w, op.stage - 1, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
+        needs[3] = find(w, op.stage - 1, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
     if (gradient && op.stage + 1 < w->pipeline->num_stages)
-        needs[2] = find(w, op.stage + 1, op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
-    if (needs[2] >= 0 && arrival_of(w, needs[2]) > least)
-        least = arrival_of(w, needs[2]);
+        needs[3] = find(w, op.stage + 1, op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
+    if (needs[3] >= 0 && arrival_of(w, needs[3]) > least)
+        least = arrival_of(w, needs[3]);
     return least;
 }
 
@@ -152,10 +155,13 @@ static int64_t held_by(const slow *w, int32_t stage, int32_t microbatch, int32_t
     int32_t forward = find(w, stage, microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
     int32_t gradient = find(w, stage, microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     int32_t weight = find(w, stage, microbatch, PS_OP_BACKWARD_WEIGHT, PS_OP_BACKWARD);
+    int32_t again = find(w, stage, microbatch, PS_OP_RECOMPUTE, PS_OP_RECOMPUTE);
     int32_t limit = after ? now + 1 : now; // ops below it have ended
     if (forward > now || weight < limit)
         return 0;
-    return gradient < limit ? s->held_after_backward_input : s->held_after_forward;
+    if (gradient < limit)
+        return s->held_after_backward_input;
+    return s->held_after_forward + (again >= 0 && again <= now ? s->added_by_recompute : 0);
 }
 
 static void check_memory(const slow *w, const ps_timeline *timeline)
