@@ -14,7 +14,8 @@
 #include "pipesched/arena.h"
 #include "pipesched/status.h"
 
-// The letters are PyTorch's, so that a schedule reads the same here and in a torch.distributed.pipelining CSV.
+// The letters are PyTorch's, so that a schedule reads the same here and in a torch.distributed.pipelining CSV; R is
+// ours. Those from W on send nothing.
 typedef enum ps_op_kind {
     PS_OP_FORWARD,         // F
     PS_OP_BACKWARD,        // B: both gradients in one op; the stage before waits for the whole of it

@@ -235,7 +235,7 @@ static void write_event(plan_writer *writer, const ps_plan_event *event)
 static const ps_plan_hop *hop_after(const ps_plan *plan, ps_op op)
 {
     int32_t to = op.kind == PS_OP_FORWARD ? op.stage + 1 : op.stage - 1;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0 || to >= plan->num_stages)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT || to < 0 || to >= plan->num_stages)
         return NULL;
     if (plan->stage[to].pp_rank == plan->stage[op.stage].pp_rank)
         return NULL;

@@ -63,21 +63,15 @@ static void put(writer *w, uint8_t kind)
     list->base += group;
 }
 
-// R's are in the order of the backwards, so that each has to come before as many backwards as there are R's.
-static ps_code check_recompute(const writer *w, const ps_rule_round *round, bool at_end, ps_status *status)
+// R's are in the order of the backwards, so a backward comes after its own where more R's than backwards are written.
+static ps_code check_recompute(const writer *w, const ps_rule_round *round, ps_status *status)
 {
-    int64_t recomputed = w->variable[PS_RULE_RECOMPUTES];
     int64_t backwards = w->variable[PS_RULE_BACKWARDS];
-    if (!w->rules->recomputes || (at_end ? w->walk[RECOMPUTES].left == 0 : recomputed > backwards))
+    if (!w->rules->recomputes || w->variable[PS_RULE_RECOMPUTES] > backwards)
         return PS_OK;
-    if (at_end)
-        ps_fail(status, PS_BAD_INPUT, "rules-recompute",
-                "rank %" PRId64 " has %" PRId64 " R's left after its last backward", w->variable[PS_RULE_RANK],
-                w->walk[RECOMPUTES].left);
-    else
-        ps_fail(status, PS_BAD_INPUT, "rules-recompute",
-                "backward %" PRId64 " of rank %" PRId64 " in round %" PRId64 " stands before its R", backwards,
-                w->variable[PS_RULE_RANK], w->variable[PS_RULE_ROUND]);
+    ps_fail(status, PS_BAD_INPUT, "rules-recompute",
+            "backward %" PRId64 " of rank %" PRId64 ", in round %" PRId64 ", stands before its R", backwards,
+            w->variable[PS_RULE_RANK], w->variable[PS_RULE_ROUND]);
     ps_rule_fail_at(&round->place, round->place.at, status);
     return ps_fail_hint(status, "where some round has R, every backward has one before it");
 }
@@ -96,7 +90,7 @@ static ps_code write_round(writer *w, const ps_rule_round *round, ps_status *sta
         if (wanted == 0)
             continue;
         if (walk_of(op->kind) == BACKWARDS)
-            PS_TRY(check_recompute(w, round, false, status));
+            PS_TRY(check_recompute(w, round, status));
         put(w, op->kind);
     }
     if (w->op > start) {
@@ -120,7 +114,7 @@ static ps_code write_rank(writer *w, ps_status *status)
         PS_TRY(write_round(w, &w->rules->drain, status));
     while (w->rules->splits_backward && w->walk[WEIGHTS].left > 0)
         put(w, PS_OP_BACKWARD_WEIGHT);
-    return check_recompute(w, &w->rules->drain, true, status);
+    return PS_OK;
 }
 
 static ps_code check_requires(const writer *w, ps_status *status)
