@@ -209,6 +209,27 @@ static void timeline_and_peak_memory_equal_a_slow_simulators(void **state)
     }
 }
 
+// A limit of what a device needs is kept, one less is exceeded, on every device by itself.
+static void a_schedule_fits_into_its_peaks_and_into_nothing_less(void **state)
+{
+    ps_rng rng = {18};
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        ps_pipeline *pipeline;
+        ps_schedule schedule = random_schedule(*state, &rng, round, &pipeline);
+        ps_timeline timeline = simulate(*state, pipeline, &schedule);
+        ps_status status = {0};
+        for (int32_t device = 0; device < pipeline->num_devices; device++)
+            pipeline->device[device].memory_limit = timeline.device[device].peak_memory;
+        assert_ok(ps_timeline_fits(pipeline, &timeline, &status), &status);
+        for (int32_t device = 0; device < pipeline->num_devices; device++) {
+            pipeline->device[device].memory_limit--;
+            assert_int_equal(ps_timeline_fits(pipeline, &timeline, &status), PS_INFEASIBLE);
+            pipeline->device[device].memory_limit++;
+            status = (ps_status){0};
+        }
+    }
+}
+
 // Time of each class, counted tick by tick on the finished timeline.
 static void idle_classes_equal_a_count_of_ticks(void **state)
 {
@@ -386,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(timeline_and_peak_memory_equal_a_slow_simulators),
+        test_in_arena(a_schedule_fits_into_its_peaks_and_into_nothing_less),
         test_in_arena(idle_classes_equal_a_count_of_ticks),
         test_in_arena(times_scaled_by_k_scale_the_makespan_by_k),
         test_in_arena(jitter_stays_between_all_times_at_their_least_and_at_their_most),

@@ -61,6 +61,19 @@ static void batches_that_need_each_other_are_a_deadlock(void **state)
                    "rank 0 at 2RECV_F1 waits for 1SEND_F1 of rank 1; rank 1 at 1RECV_F1 waits for 0SEND_F1 of rank 0");
 }
 
+// Rank 0 has one batch of them all, each of which ends in a batch of its own: none is looked at again and again.
+static void a_long_batch_is_checked_once(void **state)
+{
+    enum { MANY = 200000 };
+    ps_text text = {.arena = *state};
+    for (int32_t m = 0; m < MANY; m++)
+        ps_text_addf(&text, "%s0SEND_F%d", m ? "," : "", (int)m);
+    for (int32_t m = 0; m < MANY; m++)
+        ps_text_addf(&text, "%c1RECV_F%d,1F%d", m ? ',' : '\n', (int)m, (int)m);
+    assert_passes(*state, text.data, PS_SEND_BATCH);
+    assert_passes(*state, text.data, PS_SEND_RENDEZVOUS);
+}
+
 // NCCL pairs the transfers of two ranks by their order, in a batch too.
 static void batched_transfers_arrive_in_the_order_in_which_they_are_sent(void **state)
 {
@@ -253,6 +266,7 @@ int main(void)
         test_in_arena(swapping_the_order_on_odd_ranks_does_not_help_across_ops),
         test_in_arena(transfers_of_a_batch_do_not_wait_for_each_other),
         test_in_arena(batches_that_need_each_other_are_a_deadlock),
+        test_in_arena(a_long_batch_is_checked_once),
         test_in_arena(batched_transfers_arrive_in_the_order_in_which_they_are_sent),
         test_in_arena(receiving_first_everywhere_is_a_deadlock_with_buffers_too),
         test_in_arena(nothing_is_sent_within_a_rank),
