@@ -17,6 +17,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     catalog:gpus
     rules:rules/1f1b
     rules:rules/gpipe
+    rules:rules/gpipe-recompute
     rules:rules/interleaved
     rules:rules/zb-h1)
 

@@ -55,17 +55,10 @@ static inline bool ps_action_is_send(uint8_t kind)
 static inline const char *ps_action_word(uint8_t kind)
 {
     static const char *const word[] = {
-        [PS_OP_FORWARD] = "F",
-        [PS_OP_BACKWARD] = "B",
-        [PS_OP_BACKWARD_INPUT] = "I",
-        [PS_OP_BACKWARD_WEIGHT] = "W",
-        [PS_ACTION_SEND_F] = "SEND_F",
-        [PS_ACTION_RECV_F] = "RECV_F",
-        [PS_ACTION_SEND_B] = "SEND_B",
-        [PS_ACTION_RECV_B] = "RECV_B",
-        [PS_ACTION_UNSHARD] = "UNSHARD",
-        [PS_ACTION_RESHARD] = "RESHARD",
-        [PS_ACTION_REDUCE_GRAD] = "REDUCE_GRAD",
+        [PS_OP_FORWARD] = "F",           [PS_OP_BACKWARD] = "B",          [PS_OP_BACKWARD_INPUT] = "I",
+        [PS_OP_BACKWARD_WEIGHT] = "W",   [PS_OP_RECOMPUTE] = "R",         [PS_ACTION_SEND_F] = "SEND_F",
+        [PS_ACTION_RECV_F] = "RECV_F",   [PS_ACTION_SEND_B] = "SEND_B",   [PS_ACTION_RECV_B] = "RECV_B",
+        [PS_ACTION_UNSHARD] = "UNSHARD", [PS_ACTION_RESHARD] = "RESHARD", [PS_ACTION_REDUCE_GRAD] = "REDUCE_GRAD",
     };
     return word[kind];
 }
@@ -88,13 +81,14 @@ typedef struct ps_stage_map {
 ps_code ps_actions_add_transfers(ps_arena *arena, const ps_stage_map *placement, const ps_actions *compute,
                                  ps_actions *out, ps_status *status);
 
-// How a rank sends: until it is received, or into a buffer and on.
-typedef enum ps_send_mode { PS_SEND_RENDEZVOUS, PS_SEND_BUFFERED } ps_send_mode;
+// How a rank sends: until it is received, into a buffer and on, or all adjacent transfers at once and until all are
+// done.
+typedef enum ps_send_mode { PS_SEND_RENDEZVOUS, PS_SEND_BUFFERED, PS_SEND_BATCH } ps_send_mode;
 
 // Whether every transfer completes; the list need not be a whole schedule. PS_ILLEGAL with rules missing-transfer (one
 // end alone), duplicate-transfer, unexpected-transfer (both ends on one rank), deadlock (the message names the cycle of
 // ranks that wait for each other) or transfer-order (a rank receives from another in another order than it sends:
-// buffered, that is the wrong data). O(actions, and transfers * log transfers).
+// buffered or in a batch, that is the wrong data). O(actions, and transfers * log transfers).
 ps_code ps_actions_check_transfers(ps_arena *arena, const ps_actions *actions, ps_send_mode mode, ps_status *status);
 
 #endif

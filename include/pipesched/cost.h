@@ -25,6 +25,7 @@ typedef struct ps_layer_cost {
     int64_t backward_weight_ns;
     int64_t recompute_ns; // runs before the backward
     int64_t held_after_forward_bytes;
+    int64_t recomputed_bytes; // what recompute brings back and the backward ends; within transient_bytes
     int64_t held_after_backward_input_bytes;
     int64_t transient_bytes;
     int64_t output_bytes; // sent to the next stage, per rank

@@ -54,9 +54,9 @@ typedef struct ps_order_result {
 
 enum { PS_ORDER_MAX_OPS = 1 << 22 };
 
-// PS_ILLEGAL with rule too-many-ops-to-search beyond PS_ORDER_MAX_OPS. The pipeline must have passed
-// ps_pipeline_validate(). PS_INFEASIBLE with rule "memory" when a device's limit is below what one micro-batch by
-// itself needs, with the least limit that works.
+// PS_ILLEGAL with rule too-many-ops-to-search beyond PS_ORDER_MAX_OPS, recompute-not-searched where R takes time. The
+// pipeline must have passed ps_pipeline_validate(). PS_INFEASIBLE with rule "memory" when a device's limit is below
+// what one micro-batch by itself needs, with the least limit that works.
 ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
                         ps_order_result *out, ps_status *status);
 

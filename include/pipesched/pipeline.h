@@ -14,20 +14,23 @@
 #include "pipesched/arena.h"
 #include "pipesched/status.h"
 
-// The letters are PyTorch's, so that a schedule reads the same here and in a torch.distributed.pipelining CSV.
+// The letters are PyTorch's, so that a schedule reads the same here and in a torch.distributed.pipelining CSV; R is
+// ours. Those from W on send nothing.
 typedef enum ps_op_kind {
     PS_OP_FORWARD,         // F
     PS_OP_BACKWARD,        // B: both gradients in one op; the stage before waits for the whole of it
     PS_OP_BACKWARD_INPUT,  // I: gradient of the stage's input; the stage before waits for this
     PS_OP_BACKWARD_WEIGHT, // W: gradient of the weights; only the optimizer waits for it
+    PS_OP_RECOMPUTE,       // R: F again from the stage's kept input, before B or I, which wait for it; sends nothing
     PS_OP_KINDS
 } ps_op_kind;
 
 typedef struct ps_stage {
     int32_t device;                    // device that runs it
-    int64_t duration_ns[PS_OP_KINDS];  // of one micro-batch; B is usually I + W
+    int64_t duration_ns[PS_OP_KINDS];  // of one micro-batch; B is usually I + W; R: 0 unless the orders have it
     int64_t held_after_forward;        // memory one micro-batch holds from the start of F to the end of I or B
     int64_t held_after_backward_input; // memory it holds from the end of I to the end of W; may exceed the former
+    int64_t added_by_recompute;        // what R adds to held_after_forward, from its start to the end of I or B
     int64_t transient;                 // extra while any one op of the stage runs
 } ps_stage;
 

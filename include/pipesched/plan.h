@@ -73,13 +73,15 @@ typedef struct ps_plan_stage {
     int64_t param_gather_ns; // its stepped parameters among the replicas
     int32_t sync_buckets;    // parts in which both travel beside ops
     int64_t held_after_forward_bytes;
+    int64_t added_by_recompute_bytes; // from the start of R to the end of B; 0 unless the schedule has R
     int64_t held_after_backward_input_bytes;
     int64_t transient_bytes;
     int64_t output_bytes;
     int64_t parameter_bytes; // static memory of the stage on one rank
     int64_t gradient_bytes;
     int64_t optimizer_bytes;
-    // What the stage needs with one micro-batch alone in it, at most: static + held after F + held after I + transient.
+    // What the stage needs with one micro-batch alone in it, at most: static + held after F + added
+    // by R + held after I + transient.
     int64_t single_microbatch_bytes;
     int32_t launch_count; // most micro-batches between the start of F and the end of B or I
 } ps_plan_stage;

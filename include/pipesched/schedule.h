@@ -38,6 +38,7 @@ typedef enum ps_schedule_kind {
     PS_SCHEDULE_DUALPIPEV,
     PS_SCHEDULE_H_1F1B,
     PS_SCHEDULE_DUALPIPE,
+    PS_SCHEDULE_GPIPE_RECOMPUTE,
     PS_SCHEDULE_KINDS
 } ps_schedule_kind;
 
@@ -64,6 +65,7 @@ typedef struct ps_schedule_family {
     const char *name;       // as the user writes it: "1f1b"
     const char *summary;    // one line for --help
     bool splits_backward;   // uses I and W instead of B
+    bool recomputes;        // has R before every B
     bool virtual_stages;    // may put more than one stage on a device
     bool needs_choices;     // is nothing of its own without the user's choices, so no automatic search tries it
     ps_placement placement; // of the stages it orders; with PS_PLACEMENT_V and PS_PLACEMENT_DUAL two a device
@@ -95,7 +97,8 @@ ps_code ps_schedule_generate_shaped(ps_arena *arena, ps_schedule_kind kind, cons
 
 // What one stage has in flight at the worst moments: `full` micro-batches between F and I or B, and `weight` between I
 // and W at the same time. Memory of a stage is the largest full * held_after_forward + weight *
-// held_after_backward_input over its points; points that another dominates are left out.
+// held_after_backward_input over its points; points that another dominates are left out. Where the family recomputes,
+// `weight` counts those between R and B instead, each of which takes added_by_recompute.
 typedef struct ps_depth {
     int32_t full;
     int32_t weight;
@@ -112,7 +115,8 @@ ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_s
                            ps_status *status);
 
 // Lower bounds on any order of this pipeline's ops on these stages and devices that stays within the memory limits;
-// derivations: schedule_bound.c, schedule_bound_memory.c. `fused`: the backward is one op B.
+// derivations: schedule_bound.c, schedule_bound_memory.c. `fused`: the backward is one op B. Stages whose R takes time
+// have one for every micro-batch in each of these orders.
 typedef struct ps_schedule_bound {
     int64_t makespan_ns;
     int64_t span_ns;

@@ -3,7 +3,9 @@
 // timeline.h: what happens when, once a schedule runs on a pipeline.
 //
 // A device runs its ops in order, without preemption. F waits for the F of the stage before on the micro-batch's route,
-// I and B for the I or B of the stage after and for their own F, W for its own I. A transfer starts when its op ends,
+// I and B for the I or B of the stage after and for their own F, W for its own I. R waits for its own F
+// alone, so a device may run it while the gradient is on its way; a stage has R for every micro-batch or for none, and
+// then I or B come behind it. A transfer starts when its op ends,
 // in the source's program order on its lane. So the timeline is a longest path: linear to compute and monotone in every
 // duration.
 #ifndef PIPESCHED_TIMELINE_H

@@ -11,12 +11,13 @@
 #include "check/check_parts.h"
 
 // Work of one micro-batch on a stage.
-static int64_t stage_load(const ps_plan_stage *stage, bool split)
+static int64_t stage_load(const ps_plan *plan, const ps_plan_stage *stage, bool split)
 {
-    int64_t backward =
-        split ? ps_check_duration(stage, PS_OP_BACKWARD_INPUT) + ps_check_duration(stage, PS_OP_BACKWARD_WEIGHT)
-              : ps_check_duration(stage, PS_OP_BACKWARD);
-    return ps_check_duration(stage, PS_OP_FORWARD) + backward;
+    int64_t backward = split ? ps_check_duration(plan, stage, PS_OP_BACKWARD_INPUT) +
+                                   ps_check_duration(plan, stage, PS_OP_BACKWARD_WEIGHT)
+                             : ps_check_duration(plan, stage, PS_OP_BACKWARD);
+    int64_t again = ps_check_recomputes(plan->layout.schedule) ? ps_check_duration(plan, stage, PS_OP_RECOMPUTE) : 0;
+    return ps_check_duration(plan, stage, PS_OP_FORWARD) + again + backward;
 }
 
 static int64_t hop_time(const ps_plan_hop *hop)
@@ -35,12 +36,12 @@ static int64_t load_bound(ps_check *check, const ps_hop_table *hops, bool split)
         reached[device] = -1;
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
-        load[stage->pp_rank] += stage_load(stage, split) * microbatches;
+        load[stage->pp_rank] += stage_load(plan, stage, split) * microbatches;
         if (ps_check_before(plan, index) < 0)
             way = 0;
         if (reached[stage->pp_rank] < 0 || way < reached[stage->pp_rank])
             reached[stage->pp_rank] = way;
-        way += ps_check_duration(stage, PS_OP_FORWARD) + hop_time(hops->forward[index]);
+        way += ps_check_duration(plan, stage, PS_OP_FORWARD) + hop_time(hops->forward[index]);
     }
     int64_t bound = 0;
     for (int32_t device = 0; device < plan->num_devices; device++) {
@@ -56,11 +57,11 @@ static int64_t chain_bound(const ps_plan *plan, const ps_hop_table *hops, bool s
     int64_t chain = 0;
     for (int32_t index = 0; index < ps_check_way_stages(plan); index++) { // the other way is as long
         const ps_plan_stage *stage = &plan->stage[index];
-        chain += ps_check_duration(stage, PS_OP_FORWARD);
-        chain += ps_check_duration(stage, split ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD);
+        chain += ps_check_duration(plan, stage, PS_OP_FORWARD);
+        chain += ps_check_duration(plan, stage, split ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD);
         chain += hop_time(hops->forward[index]) + hop_time(hops->backward[index]);
     }
-    return chain + (split ? ps_check_duration(&plan->stage[0], PS_OP_BACKWARD_WEIGHT) : 0);
+    return chain + (split ? ps_check_duration(plan, &plan->stage[0], PS_OP_BACKWARD_WEIGHT) : 0);
 }
 
 void ps_check_below_bound(ps_check *check)

@@ -8,7 +8,7 @@
 #include "check/check_parts.h"
 #include "pipesched/limits.h"
 
-static const char LETTER[] = {'F', 'B', 'I', 'W'};
+static const char LETTER[] = {'F', 'B', 'I', 'W', 'R'};
 
 bool ps_check_is_split(ps_schedule_kind kind)
 {
@@ -26,19 +26,25 @@ bool ps_check_is_split(ps_schedule_kind kind)
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_LOOPED_BFS:
     case PS_SCHEDULE_H_1F1B:
+    case PS_SCHEDULE_GPIPE_RECOMPUTE:
     case PS_SCHEDULE_KINDS: break;
     }
     return false;
 }
 
+bool ps_check_recomputes(ps_schedule_kind kind)
+{
+    return kind == PS_SCHEDULE_GPIPE_RECOMPUTE;
+}
+
 int32_t ps_check_kinds(ps_schedule_kind kind)
 {
-    return ps_check_is_split(kind) ? 3 : 2;
+    return ps_check_is_split(kind) || ps_check_recomputes(kind) ? 3 : 2;
 }
 
 int32_t *ps_cell_slot(const ps_cell_table *table, ps_op op)
 {
-    int64_t slot = op.kind == PS_OP_FORWARD ? 0 : op.kind == PS_OP_BACKWARD_WEIGHT ? 2 : 1;
+    int64_t slot = op.kind == PS_OP_FORWARD ? 0 : op.kind >= PS_OP_BACKWARD_WEIGHT ? 2 : 1;
     return &table->at[(slot * table->stages + op.stage) * table->microbatches + op.microbatch];
 }
 
@@ -66,6 +72,11 @@ static bool check_cell(ps_check *check, int32_t device, int32_t index)
     if (split ? op.kind == PS_OP_BACKWARD : op.kind == PS_OP_BACKWARD_INPUT || op.kind == PS_OP_BACKWARD_WEIGHT) {
         ps_check_find(check, "cell-kind", place, "%u%c%" PRId32 ": backwards of this schedule are %s",
                       (unsigned)op.stage, LETTER[op.kind], op.microbatch, split ? "split into I and W" : "whole: B");
+        return false;
+    }
+    if (op.kind == PS_OP_RECOMPUTE && !ps_check_recomputes(plan->layout.schedule)) {
+        ps_check_find(check, "cell-kind", place, "%u%c%" PRId32 ": this schedule recomputes inside its backwards",
+                      (unsigned)op.stage, LETTER[op.kind], op.microbatch);
         return false;
     }
     if (plan->stage[op.stage].pp_rank != device)
@@ -104,7 +115,7 @@ static bool find_missing(ps_check *check, const ps_cell_table *table)
 {
     const ps_plan *plan = check->plan;
     bool split = ps_check_is_split(plan->layout.schedule);
-    const char letter[] = {'F', split ? 'I' : 'B', 'W'};
+    const char letter[] = {'F', split ? 'I' : 'B', split ? 'W' : 'R'};
     int64_t total = ps_check_kinds(plan->layout.schedule) * table->stages * table->microbatches;
     bool good = true;
     for (int64_t cell = 0; cell < total; cell++) {
@@ -122,11 +133,12 @@ static bool find_missing(ps_check *check, const ps_cell_table *table)
     return good;
 }
 
-// Ops in their own device's order: F before B or I, I before W. What is reported here would be a deadlock of one op
-// with another behind it on the same device.
+// Ops in their own device's order: F before B or I, I before W, R between F and B. What is reported here would be a
+// deadlock of one op with another behind it on the same device.
 static bool check_own_order(ps_check *check, const ps_cell_table *table)
 {
     const ps_plan *plan = check->plan;
+    bool again = ps_check_recomputes(plan->layout.schedule);
     bool good = true;
     for (int32_t device = 0; device < plan->num_devices; device++) {
         int32_t first = plan->schedule.first[device];
@@ -135,7 +147,9 @@ static bool check_own_order(ps_check *check, const ps_cell_table *table)
             if (op.kind == PS_OP_FORWARD)
                 continue;
             ps_op needs = op;
-            needs.kind = op.kind == PS_OP_BACKWARD_WEIGHT ? PS_OP_BACKWARD_INPUT : PS_OP_FORWARD;
+            needs.kind = op.kind == PS_OP_BACKWARD_WEIGHT     ? PS_OP_BACKWARD_INPUT
+                         : op.kind == PS_OP_BACKWARD && again ? PS_OP_RECOMPUTE
+                                                              : PS_OP_FORWARD;
             if (*ps_cell_slot(table, needs) < at)
                 continue;
             ps_check_find(check, "deadlock", PS_AT_2("/schedule/cells/#/#", device, at - first),

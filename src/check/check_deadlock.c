@@ -19,7 +19,7 @@ typedef struct chain_text {
 
 static void add_op(chain_text *text, const char *before, ps_op op)
 {
-    static const char letter[] = {'F', 'B', 'I', 'W'};
+    static const char letter[] = {'F', 'B', 'I', 'W', 'R'};
     if (text->size + 64 > sizeof text->data)
         return;
     text->size += (size_t)snprintf(text->data + text->size, sizeof text->data - text->size, "%s%u%c%" PRId32, before,

@@ -93,6 +93,15 @@ static ps_op fused_at(const family_rank *family, int64_t place)
                 after / 2 + (after % 2 == 0 ? family->warmup : 0));
 }
 
+// All forwards, then R and B of each micro-batch.
+static ps_op recomputed_at(const family_rank *family, int64_t place)
+{
+    int64_t after = place - family->n;
+    if (after < 0)
+        return turn(family, PS_OP_FORWARD, place);
+    return turn(family, after % 2 == 0 ? PS_OP_RECOMPUTE : PS_OP_BACKWARD, after / 2);
+}
+
 // After the warm-up round k is F if any is left, I of micro-batch k, and from k = delayed on one W; the delayed W's
 // come last. Rounds are therefore of four lengths in at most three stretches.
 static ps_op split_at(const family_rank *family, int64_t place)
@@ -177,6 +186,7 @@ static bool check_legal(ps_check *check)
     case PS_SCHEDULE_ZB_H1:
     case PS_SCHEDULE_ZB_H2:
     case PS_SCHEDULE_H_1F1B:
+    case PS_SCHEDULE_GPIPE_RECOMPUTE:
     case PS_SCHEDULE_KINDS: break;
     }
     return check_chunks(check, 1, 1);
@@ -184,7 +194,7 @@ static bool check_legal(ps_check *check)
 
 void ps_check_family(ps_check *check)
 {
-    static const char letter[] = {'F', 'B', 'I', 'W'};
+    static const char letter[] = {'F', 'B', 'I', 'W', 'R'};
     const ps_plan *plan = check->plan;
     ps_schedule_kind kind = plan->layout.schedule;
     if (!check_legal(check) || kind == PS_SCHEDULE_H_1F1B)
@@ -200,6 +210,7 @@ void ps_check_family(ps_check *check)
         for (int32_t at = first; at < plan->schedule.first[rank + 1]; at++) {
             ps_op says = plan->schedule.op[at];
             ps_op should = kind == PS_SCHEDULE_LOOPED_BFS ? breadth_first_at(&family, at - first)
+                           : ps_check_recomputes(kind)    ? recomputed_at(&family, at - first)
                            : split                        ? split_at(&family, at - first)
                                                           : fused_at(&family, at - first);
             if (says.stage == should.stage && says.kind == should.kind && says.microbatch == should.microbatch)

@@ -54,5 +54,8 @@ void ps_check_layout(ps_check *check)
                       ranks, gpus);
     if (ps_multiply_saturating(layout->dp, layout->cp) % layout->ep != 0)
         ps_check_find(check, "expert-degree", PS_AT("/layout/ep"), "ep must divide dp * cp");
+    if (ps_check_recomputes(layout->schedule) && layout->recompute != PS_RECOMPUTE_FULL)
+        ps_check_find(check, "schedule-recompute", PS_AT("/layout/recompute"),
+                      "this schedule recomputes everything: should be \"full\"");
     check_job(check);
 }

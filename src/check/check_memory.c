@@ -80,19 +80,21 @@ void ps_check_memory(ps_check *check)
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
         int64_t alone = stage->parameter_bytes + stage->gradient_bytes + stage->optimizer_bytes +
-                        stage->held_after_forward_bytes + stage->held_after_backward_input_bytes +
-                        stage->transient_bytes;
+                        stage->held_after_forward_bytes + stage->added_by_recompute_bytes +
+                        stage->held_after_backward_input_bytes + stage->transient_bytes;
         ps_check_equal(check, "memory-single", PS_AT_1("/stages/#/single_microbatch_bytes", index),
                        stage->single_microbatch_bytes, alone);
     }
 }
 
-// held_after_forward from the start of F to the end of B or I, then held_after_backward_input to the end of W.
+// held_after_forward from the start of F to the end of B or I, with added_by_recompute from the start of R, then
+// held_after_backward_input to the end of W. Only a schedule with R lets anything be added.
 static int64_t held_change(const ps_plan_stage *stage, ps_op_kind kind)
 {
     switch (kind) {
     case PS_OP_FORWARD: return stage->held_after_forward_bytes;
-    case PS_OP_BACKWARD: return -stage->held_after_forward_bytes;
+    case PS_OP_BACKWARD: return -stage->held_after_forward_bytes - stage->added_by_recompute_bytes;
+    case PS_OP_RECOMPUTE: return stage->added_by_recompute_bytes;
     case PS_OP_BACKWARD_INPUT: return stage->held_after_backward_input_bytes - stage->held_after_forward_bytes;
     case PS_OP_BACKWARD_WEIGHT: return -stage->held_after_backward_input_bytes;
     case PS_OP_KINDS: break;
@@ -112,7 +114,7 @@ void ps_check_activations(ps_check *check)
         int32_t most_pairs = 0;
         for (int32_t at = plan->schedule.first[device]; at < plan->schedule.first[device + 1]; at++) {
             ps_op op = plan->schedule.op[at];
-            int32_t change = op.kind == PS_OP_FORWARD ? 1 : op.kind == PS_OP_BACKWARD_WEIGHT ? 0 : -1;
+            int32_t change = op.kind == PS_OP_FORWARD ? 1 : op.kind >= PS_OP_BACKWARD_WEIGHT ? 0 : -1;
             held += held_change(&plan->stage[op.stage], (ps_op_kind)op.kind);
             pairs += change;
             in_flight[op.stage] += change;

@@ -38,11 +38,13 @@ int32_t ps_check_after(const ps_plan *plan, int32_t stage);
 int32_t ps_check_before(const ps_plan *plan, int32_t stage);
 // Backwards of a schedule are all whole (B) or all split (I and W).
 bool ps_check_is_split(ps_schedule_kind kind);
+// Backwards are whole, and each has its recompute R as an op before it instead of inside.
+bool ps_check_recomputes(ps_schedule_kind kind);
 // Operations of one micro-batch on one stage.
 int32_t ps_check_kinds(ps_schedule_kind kind);
 
 // Where each op of each stage and micro-batch stands: index into schedule.op, or -1. The slot of a kind is its place
-// among the kinds of the schedule: F 0, B or I 1, W 2.
+// among the kinds of the schedule: F 0, B or I 1, W or R 2.
 typedef struct ps_cell_table {
     int64_t microbatches;
     int64_t stages;
@@ -75,10 +77,10 @@ typedef struct ps_check_times {
     const int64_t *sent_ns;  // [ops] when the transfer that an op starts has its lane; -1: it sends nothing
 } ps_check_times;
 
-// Time that one op of a kind takes on a stage.
-int64_t ps_check_duration(const ps_plan_stage *stage, ps_op_kind kind);
+// Time that one op of a kind takes on a stage of the plan.
+int64_t ps_check_duration(const ps_plan *plan, const ps_plan_stage *stage, ps_op_kind kind);
 // The stage whose op of the same direction must come before, or -1: F waits for the stage before, B and I for the one
-// after, W for none but its own I.
+// after, W for none but its own I, R for none but its own F.
 int32_t ps_check_source(const ps_plan *plan, ps_op op);
 // Each hop once, by its lower stage; NULL entries where the plan lists none.
 typedef struct ps_hop_table {

@@ -39,6 +39,9 @@ static void check_stage(ps_check *check, int32_t index)
                       "the stage and the layout do not say the same");
     if (stage->recompute == PS_RECOMPUTE_NONE)
         ps_check_equal_ns(check, "recompute-time", PS_AT_1("/stages/#/recompute_ms", index), stage->recompute_ns, 0);
+    if (!ps_check_recomputes(layout->schedule))
+        ps_check_equal(check, "recompute-memory", PS_AT_1("/stages/#/added_by_recompute_bytes", index),
+                       stage->added_by_recompute_bytes, 0);
     ps_check_equal_ns(check, "op-overhead", PS_AT_1("/stages/#/op_overhead_ms", index), stage->op_overhead_ns,
                       plan->inputs.job.op_overhead_ns);
 }

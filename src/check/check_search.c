@@ -92,6 +92,8 @@ static const char *find_misfit(const ps_plan *plan, const ps_layout *layout)
         return "tp does not divide the GPUs that one fast fabric joins";
     if (layout->cp != 1 || layout->ep != 1)
         return "context and expert parallelism can only be 1";
+    if (ps_check_recomputes(layout->schedule) && layout->recompute != PS_RECOMPUTE_FULL)
+        return "its schedule recomputes everything";
     return NULL;
 }
 

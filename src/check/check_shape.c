@@ -87,7 +87,7 @@ static bool check_stage_sums(ps_check *check)
             !add_times(&time, stage->backward_input_ns, microbatches) ||
             !add_times(&time, stage->backward_weight_ns, microbatches) ||
             !add_times(&time, stage->recompute_ns, microbatches) ||
-            !add_times(&time, stage->op_overhead_ns, 3 * microbatches) ||
+            !add_times(&time, stage->op_overhead_ns, 4 * microbatches) ||
             !add_times(&time, stage->grad_sync_ns, microbatches) || !add_times(&time, stage->tied_sync_ns, 1) ||
             !add_times(&time, stage->param_gather_ns, 1)) {
             ps_check_find(check, "time-overflow", PS_AT_1("/stages/#", index), "times are negative or beyond any run");
@@ -99,6 +99,7 @@ static bool check_stage_sums(ps_check *check)
         }
         if (!add_times(&bytes, stage->held_after_forward_bytes, microbatches) ||
             !add_times(&bytes, stage->held_after_backward_input_bytes, microbatches) ||
+            !add_times(&bytes, stage->added_by_recompute_bytes, microbatches) ||
             !add_times(&bytes, stage->transient_bytes, 1) || !add_times(&bytes, stage->output_bytes, 1) ||
             !add_times(&bytes, stage->parameter_bytes, 1) || !add_times(&bytes, stage->gradient_bytes, 1) ||
             !add_times(&bytes, stage->optimizer_bytes, 1)) {

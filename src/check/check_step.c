@@ -104,7 +104,7 @@ static void reduce_rank(const step_check *run, int32_t rank)
         const ps_plan_stage *stage = &plan->stage[op.stage];
         if (!ends_gradient(op) || stage->grad_sync_ns == 0 || !(every || run->out->last_gradient[op.stage] == at))
             continue;
-        int64_t takes = ps_check_duration(stage, (ps_op_kind)op.kind);
+        int64_t takes = ps_check_duration(plan, stage, (ps_op_kind)op.kind);
         int64_t made = run->times->start_ns[at] + takes / stage->sync_buckets;
         int64_t whole = run->times->start_ns[at] + takes;
         int64_t begin = larger(link, plan->inputs.job.overlap_grad_sync ? made : computed);
@@ -194,7 +194,7 @@ static void gather_rank(const step_check *run, int32_t rank)
         met[op.stage] = true;
         run->out->gather_start_ns[op.stage] = stepped + out->gather_ns;
         if (stage->param_gather_ns > 0 && plan->inputs.job.overlap_grad_sync) {
-            int64_t takes = ps_check_duration(stage, PS_OP_FORWARD);
+            int64_t takes = ps_check_duration(plan, stage, PS_OP_FORWARD);
             int64_t beside = takes - takes / stage->sync_buckets;
             int64_t wait =
                 larger(bucket_time(stage->param_gather_ns, stage->sync_buckets), stage->param_gather_ns - beside);

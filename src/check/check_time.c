@@ -29,14 +29,16 @@ typedef struct op_graph {
     int32_t num_ready;
 } op_graph;
 
-int64_t ps_check_duration(const ps_plan_stage *stage, ps_op_kind kind)
+int64_t ps_check_duration(const ps_plan *plan, const ps_plan_stage *stage, ps_op_kind kind)
 {
+    int64_t inside = ps_check_recomputes(plan->layout.schedule) ? 0 : stage->recompute_ns;
     int64_t work = 0;
     switch (kind) {
     case PS_OP_FORWARD: work = stage->forward_ns; break;
-    case PS_OP_BACKWARD: work = stage->recompute_ns + stage->backward_input_ns + stage->backward_weight_ns; break;
-    case PS_OP_BACKWARD_INPUT: work = stage->recompute_ns + stage->backward_input_ns; break;
+    case PS_OP_BACKWARD: work = inside + stage->backward_input_ns + stage->backward_weight_ns; break;
+    case PS_OP_BACKWARD_INPUT: work = inside + stage->backward_input_ns; break;
     case PS_OP_BACKWARD_WEIGHT: work = stage->backward_weight_ns; break;
+    case PS_OP_RECOMPUTE: work = stage->recompute_ns; break;
     case PS_OP_KINDS: break;
     }
     return work + stage->op_overhead_ns;
@@ -46,7 +48,7 @@ int32_t ps_check_source(const ps_plan *plan, ps_op op)
 {
     if (op.kind == PS_OP_FORWARD)
         return ps_check_before(plan, op.stage); // -1 for the first
-    return op.kind == PS_OP_BACKWARD_WEIGHT ? -1 : ps_check_after(plan, op.stage);
+    return op.kind >= PS_OP_BACKWARD_WEIGHT ? -1 : ps_check_after(plan, op.stage);
 }
 
 static int compare_int64(const void *a, const void *b)
@@ -132,7 +134,7 @@ static void send(op_graph *graph, int32_t from, int64_t end)
     ps_op op = plan->schedule.op[from];
     bool forward = op.kind == PS_OP_FORWARD;
     int32_t to = forward ? ps_check_after(plan, op.stage) : ps_check_before(plan, op.stage);
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT || to < 0)
         return;
     int32_t lower = forward ? op.stage : to;
     const ps_plan_hop *hop = forward ? graph->hops.forward[lower] : graph->hops.backward[lower];
@@ -159,7 +161,7 @@ static void take(op_graph *graph, int32_t device)
     ps_op op = plan->schedule.op[at];
     if (graph->start[at] < graph->clock[device])
         graph->start[at] = graph->clock[device];
-    int64_t end = graph->start[at] + ps_check_duration(&plan->stage[op.stage], (ps_op_kind)op.kind);
+    int64_t end = graph->start[at] + ps_check_duration(plan, &plan->stage[op.stage], (ps_op_kind)op.kind);
     graph->clock[device] = end;
     send(graph, at, end);
     if (at + 1 < plan->schedule.first[device + 1])
@@ -178,7 +180,7 @@ static phases find_phases(const op_graph *graph)
     phases phase = {.first_backward = INT64_MAX};
     for (int32_t at = 0; at < plan->schedule.first[plan->num_devices]; at++) {
         ps_op op = plan->schedule.op[at];
-        int64_t end = graph->start[at] + ps_check_duration(&plan->stage[op.stage], (ps_op_kind)op.kind);
+        int64_t end = graph->start[at] + ps_check_duration(plan, &plan->stage[op.stage], (ps_op_kind)op.kind);
         if (op.kind == PS_OP_FORWARD && end > phase.last_forward)
             phase.last_forward = end;
         if ((op.kind == PS_OP_BACKWARD || op.kind == PS_OP_BACKWARD_INPUT) && graph->start[at] < phase.first_backward)
@@ -225,7 +227,7 @@ static void sum_up(const op_graph *graph, ps_check_times *out)
         int64_t free_since = first_start;
         for (int32_t at = schedule->first[device]; at < schedule->first[device + 1]; at++) {
             ps_op op = schedule->op[at];
-            int64_t duration = ps_check_duration(&plan->stage[op.stage], (ps_op_kind)op.kind);
+            int64_t duration = ps_check_duration(plan, &plan->stage[op.stage], (ps_op_kind)op.kind);
             add_idle(&times->idle, phase, free_since, graph->start[at]);
             times->busy_ns += duration;
             free_since = graph->start[at] + duration;

@@ -23,7 +23,8 @@ static int32_t find_op(const timeline_check *run, ps_op op)
     if (op.stage >= plan->num_stages || op.microbatch < 0 || op.microbatch >= plan->layout.num_microbatches)
         return -1;
     bool split = op.kind == PS_OP_BACKWARD_INPUT || op.kind == PS_OP_BACKWARD_WEIGHT;
-    if (op.kind != PS_OP_FORWARD && split != ps_check_is_split(plan->layout.schedule))
+    if (op.kind == PS_OP_RECOMPUTE ? !ps_check_recomputes(plan->layout.schedule)
+                                   : op.kind != PS_OP_FORWARD && split != ps_check_is_split(plan->layout.schedule))
         return -1;
     return *ps_cell_slot(run->table, op);
 }
@@ -62,7 +63,7 @@ static void check_op(const timeline_check *run, int32_t index)
     ps_check_equal(run->check, "timeline-device", PS_AT_1("/timeline/#/pp_rank", index), event->pp_rank,
                    stage->pp_rank);
     int64_t start = run->times->start_ns[at];
-    compare_span(run, index, start, start + ps_check_duration(stage, (ps_op_kind)event->op.kind));
+    compare_span(run, index, start, start + ps_check_duration(plan, stage, (ps_op_kind)event->op.kind));
 }
 
 // A transfer is known by the op that starts it: F sends upwards, B or I downwards.
@@ -96,7 +97,7 @@ static void check_transfer(const timeline_check *run, int32_t index)
 
 static void find_missing(const timeline_check *run)
 {
-    static const char letter[] = {'F', 'B', 'I', 'W'};
+    static const char letter[] = {'F', 'B', 'I', 'W', 'R'};
     const ps_plan *plan = run->check->plan;
     for (int32_t at = 0; at < plan->schedule.first[plan->num_devices]; at++) {
         ps_op op = plan->schedule.op[at];

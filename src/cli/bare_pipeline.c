@@ -39,6 +39,31 @@ static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground 
     return PS_OK;
 }
 
+// R is timed where the order has it, and only there: elsewhere its time would be lost.
+static ps_code check_recompute(const ps_bare_options *bare, const ps_bare_ground *ground, ps_status *status)
+{
+    if (ground->recomputes && bare->recompute.count == 0) {
+        ps_fail(status, PS_USAGE, "missing-option", "%s has ops R and needs --recompute", ground->name);
+        return ps_fail_hint(status, "the time of R, such as that of --forward");
+    }
+    if (!ground->recomputes && bare->recompute.count + bare->held_after_recompute.count > 0) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "%s has no ops R, so %s does not go with it", ground->name,
+                bare->recompute.count > 0 ? "--recompute" : "--held-after-recompute");
+        return ps_fail_hint(status, "use gpipe-recompute or rules with R, or add the recompute to the backward");
+    }
+    for (int32_t stage = 0; bare->held_after_recompute.count > 0 && stage < ground->shape.num_stages; stage++) {
+        int64_t before = ps_number_at(&bare->activation, stage);
+        int64_t after = ps_number_at(&bare->held_after_recompute, stage);
+        if (after >= before)
+            continue;
+        ps_fail(status, PS_USAGE, "recompute-frees",
+                "stage %d holds %" PRId64 " after F and %" PRId64 " after R, which only adds to it", (int)stage, before,
+                after);
+        return ps_fail_hint(status, "--activation is what F leaves, --held-after-recompute what there is after R");
+    }
+    return PS_OK;
+}
+
 // Stages that have figures of their own: those of one way.
 static int32_t listed_stages(const ps_bare_ground *ground)
 {
@@ -50,15 +75,17 @@ static ps_code check_lists(const ps_bare_options *bare, const ps_bare_ground *gr
     int64_t stages = listed_stages(ground);
     const char *what = ground->placement == PS_PLACEMENT_DUAL ? "stage of the model" : "virtual stage";
     const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit,
-                                            &bare->memory_curve};
+                                            &bare->memory_curve, &bare->held_after_recompute};
     const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit",
-                                       "--memory-curve"};
-    PS_TRY(ps_memory_units_agree(memory, memory_name, 4, status));
+                                       "--memory-curve", "--held-after-recompute"};
+    PS_TRY(ps_memory_units_agree(memory, memory_name, 5, status));
     PS_TRY(ps_memory_limit_expect(&bare->memory_limit, status));
     PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->recompute, "--recompute", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->held_after_recompute, memory_name[4], stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->comm_latency, "--comm-ms", stages - 1, "hop", status));
     PS_TRY(ps_numbers_expect(&bare->comm_occupy, "--comm-occupy-ms", stages - 1, "hop", status));
     PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, what, status));
@@ -180,14 +207,18 @@ static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t d
 {
     int64_t input_ns = ps_number_at(&bare->backward_input, stage);
     int64_t weight_ns = ps_number_at(&bare->backward_weight, stage);
+    int64_t held = ps_number_at(&bare->activation, stage);
     return (ps_stage){
         .device = device,
         .duration_ns = {[PS_OP_FORWARD] = ps_number_at(&bare->forward, stage),
                         [PS_OP_BACKWARD] =
                             bare->backward.count > 0 ? ps_number_at(&bare->backward, stage) : input_ns + weight_ns,
                         [PS_OP_BACKWARD_INPUT] = input_ns,
-                        [PS_OP_BACKWARD_WEIGHT] = weight_ns},
-        .held_after_forward = ps_number_at(&bare->activation, stage),
+                        [PS_OP_BACKWARD_WEIGHT] = weight_ns,
+                        [PS_OP_RECOMPUTE] = ps_number_at(&bare->recompute, stage)},
+        .held_after_forward = held,
+        .added_by_recompute =
+            bare->held_after_recompute.count > 0 ? ps_number_at(&bare->held_after_recompute, stage) - held : 0,
         .held_after_backward_input = ps_number_at(&bare->held_after_backward_input, stage),
     };
 }
@@ -195,8 +226,10 @@ static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t d
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status)
 {
-    ps_bare_ground ground = {
-        .name = family->name, .splits_backward = family->splits_backward, .placement = family->placement};
+    ps_bare_ground ground = {.name = family->name,
+                             .splits_backward = family->splits_backward,
+                             .recomputes = family->recomputes,
+                             .placement = family->placement};
     PS_TRY(check_backward(bare, &ground, status));
     PS_TRY(ps_bare_shape(arena, bare, family, &ground.shape, status));
 
@@ -213,6 +246,7 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
     int32_t listed = listed_stages(ground);
     PS_TRY(check_backward(bare, ground, status));
     PS_TRY(check_lists(bare, ground, status));
+    PS_TRY(check_recompute(bare, ground, status));
     *out = (ps_pipeline){.num_stages = shape.num_stages,
                          .num_devices = shape.num_devices,
                          .num_microbatches = shape.num_microbatches,

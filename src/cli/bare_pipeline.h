@@ -17,9 +17,11 @@ typedef struct ps_bare_options {
     ps_number_list backward_input;
     ps_number_list backward_weight;
     ps_number_list backward;
+    ps_number_list recompute;
     ps_number_list comm_latency; // one or one a hop
     ps_number_list comm_occupy;
     ps_number_list activation; // memory, one or one a virtual stage
+    ps_number_list held_after_recompute;
     ps_number_list held_after_backward_input;
     ps_number_list memory_limit; // one or one a rank
     ps_number_list memory_curve; // limits of every rank alike, to search at one after the other
@@ -38,7 +40,8 @@ ps_code ps_bare_shape(ps_arena *arena, const ps_bare_options *bare, const ps_sch
                       ps_schedule_shape *out, ps_status *status);
 
 // Stages in the family's placement, validated. PS_USAGE with rules missing-option, conflicting-options, list-length,
-// mixed-units, and as ps_bare_shape(); PS_BAD_INPUT as ps_pipeline_validate().
+// mixed-units, recompute-frees (less held after R than before), and as ps_bare_shape(); PS_BAD_INPUT as
+// ps_pipeline_validate().
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status);
 
@@ -48,6 +51,7 @@ typedef struct ps_bare_ground {
     ps_schedule_shape shape;
     const int32_t *device;  // [stages]
     bool splits_backward;   // some backward is I and W
+    bool recomputes;        // it has R
     ps_placement placement; // PS_PLACEMENT_DUAL: lists are of one way, and hold for the other as well
 } ps_bare_ground;
 

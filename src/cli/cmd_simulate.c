@@ -23,9 +23,10 @@
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe",          "1f1b", "interleaved", "zb-h1", "zb-h2",     "looped-bfs",
-                                        "interleaved-zb", "zb-v", "v-half",      "v-min", "dualpipev", "h-1f1b",
-                                        "dualpipe",       "zb",   "auto",        NULL};
+static const char *const schedules[] = {
+    "gpipe", "1f1b",   "interleaved", "zb-h1",     "zb-h2",  "looped-bfs", "interleaved-zb",
+    "zb-v",  "v-half", "v-min",       "dualpipev", "h-1f1b", "dualpipe",   "gpipe-recompute",
+    "zb",    "auto",   NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -51,8 +52,8 @@ static const ps_option bare_rows[] = {
         "auto with these or with B"),
     PS_OPTION_AT(
         STRING, simulate_options, rules, "rules", "FILE", NULL,
-        "order of the ops by rules, instead of --schedule: a rule file, or gpipe, 1f1b, interleaved or zb-h1 as "
-        "shipped"),
+        "order of the ops by rules, instead of --schedule: a rule file, or gpipe, gpipe-recompute, 1f1b, interleaved or "
+        "zb-h1 as shipped"),
     PS_OPTION_INT_AT(simulate_options, bare.pp, "pp", 1, PS_MAX_DEVICES, NULL, "pipeline ranks; required"),
     PS_OPTION_INT_AT(simulate_options, bare.vp, "vp", 1, PS_MAX_STAGES, "1",
                      "virtual stages a rank; 2 where a schedule takes no other number"),
@@ -70,10 +71,14 @@ static const ps_option bare_rows[] = {
     AT(TIMES, backward_weight, "backward-weight", "TIMES",
        "of W, the gradient of the weights; whole backwards take I + W"),
     AT(TIMES, backward, "backward", "TIMES", "of B, the whole backward, for schedules that do not split it"),
+    AT(TIMES, recompute, "recompute", "TIMES",
+       "of R, the forward again before the backward, for schedules that have it: gpipe-recompute, and rules with R"),
     AT(TIMES, comm_latency, "comm-ms", "TIMES", "latency of a hop between ranks: transfers do not delay each other"),
     AT(TIMES, comm_occupy, "comm-occupy-ms", "TIMES", "time that a transfer occupies its link: later ones queue"),
     AT(MEMORY, activation, "activation", "SIZES",
        "held from F to the end of I or B by a micro-batch on a virtual stage"),
+    AT(MEMORY, held_after_recompute, "held-after-recompute", "SIZES",
+       "what R makes of it until the end of I or B, at least --activation"),
     AT(MEMORY, held_after_backward_input, "held-after-backward-input", "SIZES", "what is left of it from I to W"),
     AT(MEMORY, memory_limit, "memory-limit", "SIZES", "of a rank; exceeded: exit status 1"),
     AT(MEMORY, memory_curve, "memory-curve", "SIZES",
@@ -109,8 +114,10 @@ static const ps_option own_rows[] = {
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
                         "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
                         "or ops and transfers"),
-    PS_OPTION_CHOICE_AT(simulate_options, csv.sends, "sends", ps_csv_sends, "rendezvous",
-                        "of a CSV with transfers: a send waits until it is received, or does not"),
+    PS_OPTION_CHOICE_AT(
+        simulate_options, csv.sends, "sends", ps_csv_sends, "rendezvous",
+        "of a CSV with transfers: a send waits until it is received, or does not, or adjacent transfers of a "
+        "rank are issued together and none waits for another of them"),
     PS_OPTION_AT(STRING, simulate_options, jitter.share, "jitter", "SHARE", NULL,
                  "also run with every op and transfer up to this much shorter or longer at random, as in 5% or 0.05"),
     PS_OPTION_INT_AT(simulate_options, jitter.samples, "samples", 1, PS_MAX_JITTER_SAMPLES, "1000",

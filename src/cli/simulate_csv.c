@@ -10,7 +10,7 @@
 #include "pipesched/timeline.h"
 
 const char *const ps_csv_forms[] = {"compute", "slots", "comms", NULL};
-const char *const ps_csv_sends[] = {"rendezvous", "buffered", NULL};
+const char *const ps_csv_sends[] = {"rendezvous", "buffered", "batch", NULL};
 
 static ps_code check_options(const ps_run *run, const ps_torch_csv *csv, ps_status *status)
 {
@@ -19,6 +19,17 @@ static ps_code check_options(const ps_run *run, const ps_torch_csv *csv, ps_stat
     PS_TRY(ps_run_require(run, "forward", status));
     PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
     return ps_run_exclude(run, "backward", "backward-weight", status);
+}
+
+static void hint_at_other_sends(ps_arena *arena, const ps_actions *actions, ps_status *status)
+{
+    ps_status ignored = {0};
+    if (ps_actions_check_transfers(arena, actions, PS_SEND_BATCH, &ignored) == PS_OK)
+        ps_fail_hint(status, "sends that wait for their receiver are assumed (--sends rendezvous); adjacent transfers "
+                             "issued together pass (--sends batch)");
+    else
+        ps_fail_hint(status, "sends that wait for their receiver are assumed (--sends rendezvous); "
+                             "`--sends buffered --to-csv comms` places transfers anew, free of cycles");
 }
 
 ps_code ps_csv_simulation_load(ps_run *run, const char *path, const ps_file_bytes *bytes, const ps_bare_options *bare,
@@ -31,8 +42,7 @@ ps_code ps_csv_simulation_load(ps_run *run, const char *path, const ps_file_byte
     if (csv->has_transfers &&
         ps_actions_check_transfers(run->arena, &csv->actions, (ps_send_mode)options->sends, status) != PS_OK) {
         if (options->sends == PS_SEND_RENDEZVOUS)
-            ps_fail_hint(status, "sends that wait for their receiver are assumed (--sends rendezvous); "
-                                 "`--sends buffered --to-csv comms` places transfers anew, free of cycles");
+            hint_at_other_sends(run->arena, &csv->actions, status);
         return ps_fail_at(status, path, 0, 0, NULL);
     }
     PS_TRY(ps_torch_csv_check(run->arena, csv, status));
@@ -75,9 +85,24 @@ static ps_code write_slots(ps_run *run, const ps_pipeline *pipeline, const ps_sc
     return PS_OK;
 }
 
+// PyTorch has no R, and a file without them would be another schedule: one that recomputes inside B.
+static ps_code refuse_recompute(const ps_schedule *schedule, ps_status *status)
+{
+    for (int32_t index = 0; index < schedule->first[schedule->num_devices]; index++) {
+        if (schedule->op[index].kind != PS_OP_RECOMPUTE)
+            continue;
+        char text[32];
+        ps_op_format(schedule->op[index], text);
+        ps_fail(status, PS_ILLEGAL, "csv-recompute", "a PyTorch CSV has no op R, and the schedule has %s", text);
+        return ps_fail_hint(status, "PyTorch recomputes inside B: export the schedule without R, such as gpipe");
+    }
+    return PS_OK;
+}
+
 ps_code ps_csv_simulation_write(ps_run *run, ps_csv_form form, const ps_pipeline *pipeline, const ps_schedule *schedule,
                                 const ps_actions *actions, ps_status *status)
 {
+    PS_TRY(refuse_recompute(schedule, status));
     ps_actions compute;
     if (pipeline->num_routes > 0) {
         ps_fail(status, PS_ILLEGAL, "csv-routes",

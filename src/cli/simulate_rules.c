@@ -21,7 +21,7 @@ ps_code ps_rules_simulation_load(ps_run *run, const char *name, const ps_bare_op
         numbers.vp = 2;
     // Counts and choices are held to what any order takes; what these rules take is in them.
     ps_schedule_family any = ps_bare_auto;
-    ps_bare_ground ground = {.name = name, .splits_backward = rules.splits_backward};
+    ps_bare_ground ground = {.name = name, .splits_backward = rules.splits_backward, .recomputes = rules.recomputes};
     any.name = name;
     PS_TRY(ps_bare_shape(run->arena, &numbers, &any, &ground.shape, status));
     PS_TRY(ps_rules_place(run->arena, &rules, &ground.shape, &ground.device, status));

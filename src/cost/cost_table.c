@@ -62,6 +62,7 @@ static ps_code add_costs(const ps_layer_cost *a, const ps_layer_cost *b, ps_laye
     PS_TRY(add_to(&out->backward_weight_ns, b->backward_weight_ns, status));
     PS_TRY(add_to(&out->recompute_ns, b->recompute_ns, status));
     PS_TRY(add_to(&out->held_after_forward_bytes, b->held_after_forward_bytes, status));
+    PS_TRY(add_to(&out->recomputed_bytes, b->recomputed_bytes, status));
     PS_TRY(add_to(&out->held_after_backward_input_bytes, b->held_after_backward_input_bytes, status));
     PS_TRY(add_to(&out->parameters, b->parameters, status));
     PS_TRY(add_to(&out->parameter_bytes, b->parameter_bytes, status));

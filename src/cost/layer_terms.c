@@ -87,6 +87,7 @@ static void add_timed_recompute(const ps_model *model, int32_t index, ps_ledger 
     }
     ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again", ledger->sum[PS_QUANTITY_FORWARD]);
     ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "input: output of the layer before", (double)input);
+    ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTED, "given", (double)held);
     ps_ledger_add(ledger, PS_QUANTITY_TRANSIENT, "what one recomputed layer holds, given", (double)held);
 }
 
@@ -170,6 +171,7 @@ ps_code ps_layer_cost_of(const ps_ledger *ledger, ps_layer_cost *out, ps_status 
         int64_t *bytes;
     } sizes[] = {
         {PS_QUANTITY_HELD_FORWARD, &out->held_after_forward_bytes},
+        {PS_QUANTITY_RECOMPUTED, &out->recomputed_bytes},
         {PS_QUANTITY_HELD_BACKWARD_INPUT, &out->held_after_backward_input_bytes},
         {PS_QUANTITY_TRANSIENT, &out->transient_bytes},
         {PS_QUANTITY_OUTPUT, &out->output_bytes},

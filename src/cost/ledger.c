@@ -17,6 +17,7 @@ static const quantity_row rows[PS_QUANTITIES] = {
     [PS_QUANTITY_RECOMPUTE] = {"recompute", "ms", 1e3},
     [PS_QUANTITY_HELD_FORWARD] = {"held after forward", "bytes", 1},
     [PS_QUANTITY_HELD_BACKWARD_INPUT] = {"held after backward input", "bytes", 1},
+    [PS_QUANTITY_RECOMPUTED] = {"recomputed", "bytes", 1},
     [PS_QUANTITY_TRANSIENT] = {"transient", "bytes", 1},
     [PS_QUANTITY_OUTPUT] = {"output", "bytes", 1},
     [PS_QUANTITY_PARAMETERS] = {"parameters", "elements", 1},

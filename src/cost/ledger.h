@@ -18,6 +18,7 @@ typedef enum ps_quantity {
     PS_QUANTITY_RECOMPUTE,
     PS_QUANTITY_HELD_FORWARD, // bytes
     PS_QUANTITY_HELD_BACKWARD_INPUT,
+    PS_QUANTITY_RECOMPUTED, // also in the transient
     PS_QUANTITY_TRANSIENT,
     PS_QUANTITY_OUTPUT,
     PS_QUANTITY_PARAMETERS, // elements

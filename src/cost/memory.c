@@ -106,6 +106,7 @@ static void add_decoder(const ps_rank_view *view, const ps_block *block, ps_ledg
         ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "layer input: w*T*h/sp",
                       view->element_bytes * view->tokens * r.hidden / view->sp);
         add_decoder_saved(view, block, r, PS_QUANTITY_TRANSIENT, ledger);
+        add_decoder_saved(view, block, r, PS_QUANTITY_RECOMPUTED, ledger);
     } else {
         add_decoder_saved(view, block, r, PS_QUANTITY_HELD_FORWARD, ledger);
     }

@@ -9,6 +9,7 @@
 //    these take exactly two stages a rank.
 // 4. Every micro-batch passes all stages, in a CSV file too: there is nothing for dualpipe's two ways in from both
 // ends.
+// 5. There is no recompute op: PyTorch recomputes inside the backward.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -25,6 +26,8 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
         if (microbatches % rounds != 0)
             return "torchtitan-2-interleaved-rounds";
     }
+    if (layout->schedule == PS_SCHEDULE_GPIPE_RECOMPUTE)
+        return "torchtitan-5-recompute";
     bool there_and_back = layout->schedule == PS_SCHEDULE_ZB_V || layout->schedule == PS_SCHEDULE_V_HALF ||
                           layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV;
     if (there_and_back && layout->vp != 2)

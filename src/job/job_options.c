@@ -34,6 +34,7 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"v-min", PS_SCHEDULE_V_MIN},
                                      {"dualpipev", PS_SCHEDULE_DUALPIPEV},
                                      {"dualpipe", PS_SCHEDULE_DUALPIPE},
+                                     {"gpipe-recompute", PS_SCHEDULE_GPIPE_RECOMPUTE},
                                      {"zb", NOT_YET},
                                      {NULL, 0}};
 static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};

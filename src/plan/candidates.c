@@ -4,6 +4,7 @@
 // so that equal bounds are always visited alike.
 #include "plan/candidates.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -147,6 +148,17 @@ static bool has_layers_for(const candidate_walk *walk)
     return ps_layout_cuts(&walk->layout) <= walk->context->model->num_layers;
 }
 
+static void reject_without_recompute(candidate_walk *walk, const ps_schedule_family *family)
+{
+    ps_status status = {0};
+    char rule[sizeof status.rule];
+    snprintf(rule, sizeof rule, "%s-full", family->name);
+    ps_fail(&status, PS_ILLEGAL, rule, "%s recomputes all activations, recompute is %s", family->name,
+            ps_recompute_name(walk->layout.recompute));
+    ps_fail_hint(&status, "--recompute full, or --schedule gpipe");
+    reject(walk, &status);
+}
+
 // Families that the job allows. On one pipeline rank they all run the same ops; one of them is enough.
 static void walk_schedules(candidate_walk *walk)
 {
@@ -160,6 +172,11 @@ static void walk_schedules(candidate_walk *walk)
         if (whole_choice && (family->needs_choices || (walk->layout.pp == 1 && kind != PS_SCHEDULE_1F1B)))
             continue;
         walk->layout.schedule = (ps_schedule_kind)kind;
+        if (family->recomputes && walk->layout.recompute != PS_RECOMPUTE_FULL) {
+            if (!whole_choice)
+                reject_without_recompute(walk, family);
+            continue;
+        }
         int32_t only = family->placement != PS_PLACEMENT_LOOP ? 2 : !family->virtual_stages ? 1 : 0;
         if (only > 0) {
             walk->layout.vp = only;

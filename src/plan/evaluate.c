@@ -85,8 +85,7 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     bool copies = ps_cut_tied_owner(context->model, layout, first_layer) >= 0;
     for (int32_t stage = 0; stage < stages; stage++) {
         int32_t cut = ps_layout_cut_of(layout, stage);
-        out->stage[stage] =
-            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], copies);
+        out->stage[stage] = ps_candidate_stage_cost(context, candidate, first_layer[cut], first_layer[cut + 1], copies);
     }
     for (int32_t device = 0; device < layout->pp; device++) {
         ps_layer_cost sum = {0};
@@ -122,6 +121,7 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
     // The first and the last rank are one in a V, and with dualpipe hold the same: they are where tied weights are.
     bool loop = ps_schedule_family_at(candidate->layout.schedule)->placement == PS_PLACEMENT_LOOP;
     bool copies = candidate->layout.pp > 1 && loop;
+    bool recomputes = ps_schedule_family_at(candidate->layout.schedule)->recomputes;
     layer_arrays arrays = {
         .cost = ps_new_raw(arena, int64_t, n),
         .state = ps_new_raw(arena, int64_t, n),
@@ -131,11 +131,11 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
         .pinned = model->pinned_stage ? ps_new_raw(arena, int32_t, n) : NULL,
     };
     for (int32_t layer = 0; layer < n; layer++) {
-        ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, layer, layer + 1, copies);
+        ps_layer_cost cost = ps_candidate_stage_cost(context, candidate, layer, layer + 1, copies);
         arrays.cost[layer] = ps_layer_work_ns(&cost);
         arrays.state[layer] = cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
         arrays.held_full[layer] = cost.held_after_forward_bytes;
-        arrays.held_weight[layer] = cost.held_after_backward_input_bytes;
+        arrays.held_weight[layer] = recomputes ? cost.recomputed_bytes : cost.held_after_backward_input_bytes;
         arrays.transient[layer] = cost.transient_bytes;
         if (arrays.pinned) {
             int32_t last = ps_layout_cuts(&candidate->layout) - 1;

@@ -13,6 +13,9 @@
 //             micro-batches that the family keeps in flight on s.
 //   down(s) = sum of b before i + s c: after the last backward of s its gradient still flows to stage 0.
 //
+// Where the recompute r is an op of its own, before b but waiting for no other stage, b is without it, and idle(s)
+// takes the recomputes of those k micro-batches away too; the second sum below then has m (f + r + b).
+//
 // makespan >= head + work + idle, and >= head + m (f + b) + idle + down; with one backward op the second is the larger.
 // The span of s is at least work + idle, and that of stage 0, where every chain begins and ends, at least the second.
 // All of it depends on i, j and s alone, so the least over all cuts of the largest over stages is a bottleneck DP.
@@ -33,13 +36,15 @@ typedef struct bound_terms {
     int32_t layers;
     int32_t stages;
     int64_t microbatches;
-    int64_t ops_overhead; // per stage and micro-batch, all ops
+    int64_t ops_overhead;       // per stage and micro-batch, all ops
+    int64_t recompute_overhead; // of R, 0 without
     int64_t forward_overhead;
-    int64_t hop_ns;          // least time from one stage to the next
-    const int64_t *forward;  // prefix sums [layers + 1]
-    const int64_t *backward; // prefix sums of b
-    const int64_t *all;      // prefix sums of t
-    const int32_t *depth;    // [stages] micro-batches in flight
+    int64_t hop_ns;           // least time from one stage to the next
+    const int64_t *forward;   // prefix sums [layers + 1]
+    const int64_t *backward;  // prefix sums of b
+    const int64_t *recompute; // prefix sums of R, 0 without
+    const int64_t *all;       // prefix sums of t
+    const int32_t *depth;     // [stages] micro-batches in flight
     bool span; // bound the longest span of a device instead of the makespan: its own late start does not count
 } bound_terms;
 
@@ -48,9 +53,20 @@ static bool is_fused(const ps_candidate *candidate)
     return !ps_schedule_family_at(candidate->layout.schedule)->splits_backward;
 }
 
-static int64_t path_of(const ps_layer_cost *cost, bool fused)
+static bool has_recompute_op(const ps_candidate *candidate)
 {
-    return cost->recompute_ns + cost->backward_input_ns + (fused ? cost->backward_weight_ns : 0);
+    return ps_schedule_family_at(candidate->layout.schedule)->recomputes;
+}
+
+static int64_t path_of(const ps_candidate *candidate, const ps_layer_cost *cost)
+{
+    int64_t recompute = has_recompute_op(candidate) ? 0 : cost->recompute_ns;
+    return recompute + cost->backward_input_ns + (is_fused(candidate) ? cost->backward_weight_ns : 0);
+}
+
+static int32_t ops_of(const ps_candidate *candidate)
+{
+    return (is_fused(candidate) ? 2 : 3) + has_recompute_op(candidate);
 }
 
 // What an iteration takes at least beside the pipeline, on a rank with an even share of the parameters: the fullest
@@ -101,8 +117,8 @@ static even_share share_of_iteration(const ps_plan_context *context, const ps_ca
     int64_t forward = ps_ceil_div(total->forward_ns, holders) + overhead;
     int64_t backward = ps_ceil_div(total->backward_weight_ns, holders) + overhead;
     if (is_fused(candidate))
-        backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, holders) + overhead;
-    int64_t work = ps_layer_work_ns(total) / holders + overhead * (is_fused(candidate) ? 2 : 3);
+        backward = ps_ceil_div(path_of(candidate, total), holders) + overhead;
+    int64_t work = ps_layer_work_ns(total) / holders + overhead * ops_of(candidate);
     bool alone = layout->vp == 1 || !job->overlap_grad_sync;
     int64_t reduce = alone ? exposed(candidate, job, once.reduce_ns, once.buckets, backward) : 0;
     int64_t gather = alone ? exposed(candidate, job, once.gather_ns, once.buckets, forward) : 0;
@@ -195,21 +211,20 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     const ps_layout *layout = &candidate->layout;
     const ps_cost_table *table = candidate->table;
     const ps_layer_cost *total = &table->prefix[table->num_layers];
-    bool fused = is_fused(candidate);
     int64_t overhead = context->job->op_overhead_ns;
     int64_t stages = ps_layout_cuts(layout);
     int64_t hop = least_hop(context, candidate);
 
     double step_ns = step_ns_per_parameter(context, candidate);
     int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp, step_ns),
-                                     ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
+                                     ps_multiply_saturating(overhead * ops_of(candidate), layout->vp));
     load = ps_multiply_saturating(load, ps_layout_stage_microbatches(layout));
     if (step_ns > 0 && load > layout->vp) // each stage's own step is rounded
         load -= layout->vp;
     int64_t hops = 0; // a V's turn is none
     for (int32_t stage = 0; stage + 1 < stages; stage++)
         hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
-    int64_t single = total->forward_ns + path_of(total, fused) + 2 * stages * overhead + 2 * hops * hop;
+    int64_t single = total->forward_ns + path_of(candidate, total) + 2 * stages * overhead + 2 * hops * hop;
 
     even_share share = share_of_iteration(context, candidate);
     int64_t longest = load >= single ? load : single;
@@ -224,7 +239,8 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
 // Micro-batches that every device holds at once: all of them where no backward begins before the last forward.
 static int64_t always_held(const ps_layout *layout)
 {
-    bool all = layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS;
+    bool all = layout->schedule == PS_SCHEDULE_GPIPE || layout->schedule == PS_SCHEDULE_LOOPED_BFS ||
+               layout->schedule == PS_SCHEDULE_GPIPE_RECOMPUTE;
     return all ? layout->num_microbatches : 0;
 }
 
@@ -238,9 +254,9 @@ int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidat
     int64_t least = ps_ceil_div(ps_add_saturating(states, held), pp);
 
     for (int32_t layer = 0; layer < table->num_layers; layer++) {
-        const ps_layer_cost *cost = &table->layer[layer];
-        int64_t alone = cost->parameter_bytes + cost->gradient_bytes + cost->optimizer_bytes +
-                        cost->held_after_forward_bytes + cost->transient_bytes;
+        ps_layer_cost cost = ps_candidate_stage_cost(context, candidate, layer, layer + 1, false);
+        int64_t alone = cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes +
+                        cost.held_after_forward_bytes + cost.recomputed_bytes + cost.transient_bytes;
         if (alone > least)
             least = alone;
     }
@@ -258,12 +274,13 @@ static int64_t stage_bound(const bound_terms *terms, int32_t first, int32_t end,
     int64_t trip = terms->forward[terms->layers] - terms->forward[first] + terms->backward[terms->layers] -
                    terms->backward[end] + later * 2 * (terms->hop_ns + terms->forward_overhead) +
                    terms->forward_overhead;
-    int64_t idle = trip - terms->depth[stage] * forward;
+    int64_t recompute = terms->recompute[end] - terms->recompute[first] + terms->recompute_overhead;
+    int64_t idle = trip - terms->depth[stage] * (forward + recompute);
 
     if (idle < 0)
         idle = 0;
     int64_t own = (terms->span ? 0 : head) + terms->microbatches * work + idle;
-    int64_t chain = head + terms->microbatches * (forward + path) + idle + down;
+    int64_t chain = head + terms->microbatches * (forward + recompute + path) + idle + down;
     return own > chain ? own : chain;
 }
 
@@ -328,24 +345,28 @@ static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, con
     if (!depth)
         return 0;
 
-    bool fused = is_fused(candidate);
+    bool apart = has_recompute_op(candidate);
     int64_t *forward = ps_new(scratch, int64_t, n + 1);
     int64_t *backward = ps_new(scratch, int64_t, n + 1);
+    int64_t *recompute = ps_new(scratch, int64_t, n + 1);
     int64_t *all = ps_new(scratch, int64_t, n + 1);
     for (int32_t layer = 0; layer < n; layer++) {
         forward[layer + 1] = forward[layer] + table->layer[layer].forward_ns;
-        backward[layer + 1] = backward[layer] + path_of(&table->layer[layer], fused);
+        backward[layer + 1] = backward[layer] + path_of(candidate, &table->layer[layer]);
+        recompute[layer + 1] = recompute[layer] + (apart ? table->layer[layer].recompute_ns : 0);
         all[layer + 1] = all[layer] + ps_layer_work_ns(&table->layer[layer]);
     }
     bound_terms terms = {
         .layers = n,
         .stages = layout->pp,
         .microbatches = layout->num_microbatches,
-        .ops_overhead = context->job->op_overhead_ns * (fused ? 2 : 3),
+        .ops_overhead = context->job->op_overhead_ns * ops_of(candidate),
+        .recompute_overhead = apart ? context->job->op_overhead_ns : 0,
         .forward_overhead = context->job->op_overhead_ns,
         .hop_ns = least_hop(context, candidate),
         .forward = forward,
         .backward = backward,
+        .recompute = recompute,
         .all = all,
         .depth = depth,
         .span = !context->job->optimizer_barrier,
@@ -361,7 +382,7 @@ static int64_t work_bound(ps_arena *scratch, const ps_plan_context *context, con
 {
     const ps_layout *layout = &candidate->layout;
     int64_t once = share_of_iteration(context, candidate).once_ns;
-    int64_t overhead = context->job->op_overhead_ns * (is_fused(candidate) ? 2 : 3) * layout->vp;
+    int64_t overhead = context->job->op_overhead_ns * ops_of(candidate) * layout->vp;
     int64_t even = any_placement_load(scratch, candidate->table, ps_layout_folded(layout).pp, 0);
     int64_t most = (value_ns - once) / ps_layout_stage_microbatches(layout) - overhead;
     int64_t work = ps_memory_bound_work(scratch, context, candidate, even, most);

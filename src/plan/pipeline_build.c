@@ -47,6 +47,29 @@ ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32
     return cost;
 }
 
+static bool has_recompute_op(ps_schedule_kind kind)
+{
+    return ps_schedule_family_at(kind)->recomputes;
+}
+
+ps_layer_cost ps_candidate_stage_cost(const ps_plan_context *context, const ps_candidate *candidate, int32_t first,
+                                      int32_t end, bool copies)
+{
+    ps_layer_cost cost = ps_stage_cost(candidate->table, context->job, first, end, copies);
+    if (!has_recompute_op(candidate->layout.schedule))
+        return cost;
+    cost.transient_bytes = 0;
+    for (int32_t index = first; index < end; index++) {
+        const ps_layer_cost *layer = &candidate->table->layer[index];
+        int64_t transient = layer->transient_bytes - layer->recomputed_bytes;
+        if (transient > cost.transient_bytes)
+            cost.transient_bytes = transient;
+        if (layer->recomputed_bytes > layer->held_after_forward_bytes) // the kept input is part of what comes back
+            cost.recomputed_bytes += layer->recomputed_bytes - layer->held_after_forward_bytes;
+    }
+    return cost;
+}
+
 ps_schedule_shape ps_layout_shape(const ps_layout *layout)
 {
     return (ps_schedule_shape){
@@ -106,14 +129,17 @@ int32_t ps_cut_tied_owner(const ps_model *model, const ps_layout *layout, const 
     return -1;
 }
 
-static void set_durations(ps_stage *stage, const ps_layer_cost *cost, int64_t overhead)
+// `apart`: the recompute is an op of its own, R.
+static void set_durations(ps_stage *stage, const ps_layer_cost *cost, int64_t overhead, bool apart)
 {
-    int64_t input = cost->recompute_ns + cost->backward_input_ns;
+    int64_t input = (apart ? 0 : cost->recompute_ns) + cost->backward_input_ns;
     stage->duration_ns[PS_OP_FORWARD] = cost->forward_ns + overhead;
     stage->duration_ns[PS_OP_BACKWARD] = input + cost->backward_weight_ns + overhead;
     stage->duration_ns[PS_OP_BACKWARD_INPUT] = input + overhead;
     stage->duration_ns[PS_OP_BACKWARD_WEIGHT] = cost->backward_weight_ns + overhead;
+    stage->duration_ns[PS_OP_RECOMPUTE] = apart ? cost->recompute_ns + overhead : 0;
     stage->held_after_forward = cost->held_after_forward_bytes;
+    stage->added_by_recompute = cost->recomputed_bytes;
     stage->held_after_backward_input = cost->held_after_backward_input_bytes;
     stage->transient = cost->transient_bytes;
 }
@@ -150,10 +176,10 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
     for (int32_t stage = 0; stage < stages; stage++) {
         int32_t cut = ps_layout_cut_of(layout, stage);
         ps_layer_cost cost =
-            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], copies);
+            ps_candidate_stage_cost(context, candidate, first_layer[cut], first_layer[cut + 1], copies);
         int32_t device = ps_layout_device(layout, stage);
         out->stage[stage].device = device;
-        set_durations(&out->stage[stage], &cost, context->job->op_overhead_ns);
+        set_durations(&out->stage[stage], &cost, context->job->op_overhead_ns, has_recompute_op(layout->schedule));
         out->device[device].static_memory += cost.parameter_bytes + cost.gradient_bytes + cost.optimizer_bytes;
         if (stage + 1 < stages) {
             int32_t next = ps_layout_device(layout, stage + 1);
@@ -208,11 +234,12 @@ ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out,
             .backward_weight_ns = from->backward_weight_ns,
             .recompute_ns = from->recompute_ns,
             .held_after_forward_bytes = from->held_after_forward_bytes,
+            .recomputed_bytes = from->added_by_recompute_bytes,
             .held_after_backward_input_bytes = from->held_after_backward_input_bytes,
             .transient_bytes = from->transient_bytes,
         };
         out->stage[stage].device = from->pp_rank;
-        set_durations(&out->stage[stage], &cost, from->op_overhead_ns);
+        set_durations(&out->stage[stage], &cost, from->op_overhead_ns, has_recompute_op(plan->layout.schedule));
     }
     place_hops(plan, out);
     ps_schedule_set_routes(arena, ps_schedule_family_at(plan->layout.schedule)->placement, out);

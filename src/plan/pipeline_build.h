@@ -16,6 +16,12 @@
 // weights (a tied head away from its embedding) is included when there are `copies`.
 ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32_t first, int32_t end, bool copies);
 
+// The same for the candidate's schedule. Where that has R as an op of its own, recomputed_bytes is what R adds to what
+// the layers hold and transient_bytes is without it; elsewhere recomputed_bytes is 0, since one layer is recomputed at
+// a time and counts as transient.
+ps_layer_cost ps_candidate_stage_cost(const ps_plan_context *context, const ps_candidate *candidate, int32_t first,
+                                      int32_t end, bool copies);
+
 // Shape of a layout's schedule, and the device of one of its stages.
 ps_schedule_shape ps_layout_shape(const ps_layout *layout);
 int32_t ps_layout_device(const ps_layout *layout, int32_t stage);

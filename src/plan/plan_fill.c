@@ -82,6 +82,7 @@ static void fill_stages(plan_filler *filler)
             .param_gather_ns = step->gather_ns,
             .sync_buckets = step->buckets,
             .held_after_forward_bytes = cost->held_after_forward_bytes,
+            .added_by_recompute_bytes = cost->recomputed_bytes,
             .held_after_backward_input_bytes = cost->held_after_backward_input_bytes,
             .transient_bytes = cost->transient_bytes,
             .output_bytes = (index + 1) % ps_layout_cuts(layout) > 0 ? cost->output_bytes : 0,
@@ -89,8 +90,8 @@ static void fill_stages(plan_filler *filler)
             .gradient_bytes = cost->gradient_bytes,
             .optimizer_bytes = cost->optimizer_bytes,
             .single_microbatch_bytes = cost->parameter_bytes + cost->gradient_bytes + cost->optimizer_bytes +
-                                       cost->held_after_forward_bytes + cost->held_after_backward_input_bytes +
-                                       cost->transient_bytes,
+                                       cost->held_after_forward_bytes + cost->recomputed_bytes +
+                                       cost->held_after_backward_input_bytes + cost->transient_bytes,
         };
         fill_stage_layers(filler, stage);
     }

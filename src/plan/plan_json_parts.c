@@ -113,7 +113,7 @@ static const char *take_index(const char *text, int32_t max, int32_t *out)
 
 static bool parse_cell(const char *text, ps_op *op)
 {
-    static const char letters[] = {'F', 'B', 'I', 'W'}; // by ps_op_kind
+    static const char letters[] = {'F', 'B', 'I', 'W', 'R'}; // by ps_op_kind
     int32_t stage;
     int32_t microbatch;
     const char *at = take_index(text, UINT16_MAX, &stage);

@@ -182,7 +182,10 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     bool flag;
     switch (field->kind) {
     case PS_FIELD_INT32: ps_json_put_int(json, field->key, int32_at(object, field->offset)); break;
-    case PS_FIELD_INT64: ps_json_put_int(json, field->key, int64_at(object, field->offset)); break;
+    case PS_FIELD_INT64:
+        if (!field->optional || int64_at(object, field->offset) != 0)
+            ps_json_put_int(json, field->key, int64_at(object, field->offset));
+        break;
     case PS_FIELD_NS:
     case PS_FIELD_PLAIN_NS: ps_json_put_ms(json, field->key, int64_at(object, field->offset)); break;
     case PS_FIELD_DOUBLE:
@@ -235,7 +238,7 @@ static void write_event(plan_writer *writer, const ps_plan_event *event)
 static const ps_plan_hop *hop_after(const ps_plan *plan, ps_op op)
 {
     int32_t to = op.kind == PS_OP_FORWARD ? op.stage + 1 : op.stage - 1;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0 || to >= plan->num_stages)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT || to < 0 || to >= plan->num_stages)
         return NULL;
     if (plan->stage[to].pp_rank == plan->stage[op.stage].pp_rank)
         return NULL;

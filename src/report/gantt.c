@@ -10,12 +10,13 @@
 
 enum { LABEL_COLUMNS = 7, MAX_COLUMNS = 4096 };
 
-static const char *const kind_color[PS_OP_KINDS] = {"\033[44;97m", "\033[42;30m", "\033[46;30m", "\033[43;30m"};
+static const char *const kind_color[PS_OP_KINDS] = {"\033[44;97m", "\033[42;30m", "\033[46;30m", "\033[43;30m",
+                                                    "\033[45;97m"};
 
 // Of what ends the step; its kinds follow those of ops in a row.
 static const char *const step_color = "\033[45;97m";
 static const char step_letter[PS_STEP_KINDS] = {
-    [PS_STEP_REDUCE_GRAD] = 'R', [PS_STEP_BARRIER] = '=', [PS_STEP_OPTIMIZER] = 'O', [PS_STEP_GATHER] = 'G'};
+    [PS_STEP_REDUCE_GRAD] = 'S', [PS_STEP_BARRIER] = '=', [PS_STEP_OPTIMIZER] = 'O', [PS_STEP_GATHER] = 'G'};
 
 typedef struct gantt_row {
     char text[MAX_COLUMNS];        // what stands in each column
@@ -72,6 +73,14 @@ static void print_scale(FILE *file, int64_t makespan, int32_t columns)
     int32_t width = (int32_t)strlen(ps_format_ns(makespan, end));
     int32_t blanks = columns - 1 - width;
     fprintf(file, "%*s0%*s%s\n", LABEL_COLUMNS, "", blanks > 0 ? blanks : 1, "", end);
+}
+
+static bool has_recompute(const ps_schedule *schedule)
+{
+    for (int32_t index = 0; index < schedule->first[schedule->num_devices]; index++)
+        if (schedule->op[index].kind == PS_OP_RECOMPUTE)
+            return true;
+    return false;
 }
 
 // Where a kind of end stands in a row, in columns of the whole.
@@ -135,7 +144,9 @@ void ps_report_gantt(FILE *file, const ps_gantt *gantt, const ps_report_style *s
         fputs("|\n", file);
     }
     print_scale(file, scale.end_ns, scale.columns);
-    fputs("       F forward, B backward, I input gradient, W weight gradient; the number is the micro-batch\n", file);
+    fprintf(file,
+            "       F forward, B backward, I input gradient, W weight gradient%s; the number is the micro-batch\n",
+            has_recompute(schedule) ? ", R recompute" : "");
     if (gantt->tail)
-        fputs("       R gradient sync and G parameter gather, where exposed; = barrier, O optimizer\n", file);
+        fputs("       S gradient sync and G parameter gather, where exposed; = barrier, O optimizer\n", file);
 }

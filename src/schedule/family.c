@@ -18,7 +18,7 @@ ps_schedule_shape ps_family_shape(const ps_pipeline *pipeline)
 
 int64_t ps_family_rank_ops(const ps_family *family, ps_schedule_shape shape)
 {
-    int64_t ops_per_microbatch = family->family.splits_backward ? 3 : 2;
+    int64_t ops_per_microbatch = (family->family.splits_backward ? 3 : 2) + family->family.recomputes;
     if (family->family.placement == PS_PLACEMENT_DUAL) // either stage has half of the micro-batches
         return ops_per_microbatch * shape.num_microbatches;
     return ops_per_microbatch * shape.num_microbatches * (shape.num_stages / shape.num_devices);

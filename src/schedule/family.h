@@ -36,6 +36,7 @@ extern const ps_family ps_family_v_min;
 extern const ps_family ps_family_dualpipev;
 extern const ps_family ps_family_h_1f1b;
 extern const ps_family ps_family_dualpipe;
+extern const ps_family ps_family_gpipe_recompute;
 
 const ps_family *ps_family_at(ps_schedule_kind kind);
 

@@ -8,7 +8,7 @@
 
 #include "pipesched/schedule.h"
 
-static const char LETTERS[PS_OP_KINDS + 1] = "FBIW";
+static const char LETTERS[PS_OP_KINDS + 1] = "FBIWR";
 
 char ps_op_letter(ps_op_kind kind)
 {

@@ -47,7 +47,8 @@ static const struct {
                 {"%", REMAINDER, 4}};
 enum { OPERATORS = sizeof OPERATOR / sizeof *OPERATOR, UNARY_LEVEL = 5 };
 
-static const char *const NAME[PS_RULE_VARIABLES] = {"p", "m", "v", "r", "s", "k", "warmup", "f", "b", "w"};
+static const char *const NAME[PS_RULE_VARIABLES] = {"p",      "m", "v", "r", "s",         "k",
+                                                    "warmup", "f", "b", "w", "recomputed"};
 
 typedef struct parse {
     ps_arena *arena;
@@ -163,7 +164,8 @@ static ps_code parse_name(parse *p, ps_status *status)
     if (nearest && strlen(word) > 2)
         return ps_fail_hint(status, "did you mean \"%s\"?", nearest);
     return ps_fail_hint(status, "p ranks, m micro-batches, v chunks of rank r, s stages%s",
-                        p->variables == PS_RULE_VARIABLES ? "; round k, warmup, and f, b, w ops written" : "");
+                        p->variables == PS_RULE_VARIABLES ? "; round k, warmup, and f, b, w, recomputed ops written"
+                                                          : "");
 }
 
 static ps_code parse_operand(parse *p, ps_status *status)

@@ -24,6 +24,7 @@ typedef enum ps_rule_variable {
     PS_RULE_FORWARDS,     // f, written so far
     PS_RULE_BACKWARDS,    // b, likewise, B or I
     PS_RULE_WEIGHTS,      // w, likewise
+    PS_RULE_RECOMPUTES,   // recomputed, likewise
     PS_RULE_VARIABLES
 } ps_rule_variable;
 

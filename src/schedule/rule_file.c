@@ -176,7 +176,7 @@ static ps_code read_require(parse *p, ps_status *status)
 // Ops in capitals, each with a condition or none; an expression ends where the next op begins.
 static ps_code read_round(parse *p, ps_rule_round *round, ps_status *status)
 {
-    static const char letters[] = "FBIW"; // in the order of ps_op_kind
+    static const char letters[] = "FBIWR"; // in the order of ps_op_kind
     ps_vec(ps_rule_op) op = {0};
     ps_rule_skip_blanks(&p->line);
     round->place = p->line;
@@ -185,7 +185,7 @@ static ps_code read_round(parse *p, ps_rule_round *round, ps_status *status)
         const char *word = next_word(p, &at);
         const char *letter = word[0] != '\0' && word[1] == '\0' ? strchr(letters, word[0]) : NULL;
         if (!letter || op.count == MAX_ROUND_OPS) {
-            ps_fail(status, PS_BAD_INPUT, "rules-op", "expected F, B, I or W, at most %d of them, got \"%.40s\"",
+            ps_fail(status, PS_BAD_INPUT, "rules-op", "expected F, B, I, W or R, at most %d of them, got \"%.40s\"",
                     MAX_ROUND_OPS, word);
             return refuse_at(p, at, status);
         }
@@ -282,14 +282,17 @@ static ps_code read_line(parse *p, int32_t seen[KEYS], ps_status *status)
 }
 
 // Ops that the kind of backward has, and those without which a round would never end.
-static ps_code check_round(const ps_rules *rules, const ps_rule_round *round, bool steady, ps_status *status)
+static ps_code check_round(ps_rules *rules, const ps_rule_round *round, bool steady, ps_status *status)
 {
     uint8_t needed = steady ? PS_OP_FORWARD : rules->splits_backward ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD;
-    const char *letters = "FBIW";
+    const char *letters = "FBIWR";
     bool found = false;
     for (int32_t index = 0; index < round->count; index++) {
         uint8_t kind = round->op[index].kind;
-        bool known = kind == PS_OP_FORWARD ? steady : (kind == PS_OP_BACKWARD) != rules->splits_backward;
+        bool known = kind == PS_OP_FORWARD     ? steady
+                     : kind == PS_OP_RECOMPUTE ? true
+                                               : (kind == PS_OP_BACKWARD) != rules->splits_backward;
+        rules->recomputes |= kind == PS_OP_RECOMPUTE;
         found |= kind == needed;
         if (known)
             continue;

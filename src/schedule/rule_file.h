@@ -41,6 +41,7 @@ typedef struct ps_rules {
     int32_t num_given; // stages of a given placement
     const int32_t *given_device;
     bool splits_backward;
+    bool recomputes;           // some round has R
     bool forward_down;         // chunks from the last to the first
     bool backward_up;          // from the first to the last
     ps_rule_expression group;  // micro-batches that visit a chunk together; of no step: m
@@ -67,8 +68,9 @@ ps_code ps_rules_place(ps_arena *arena, const ps_rules *rules, ps_schedule_shape
                        ps_status *status);
 
 // The order for a pipeline that passed ps_pipeline_validate(), its stages wherever they are. PS_ILLEGAL, rule
-// rules-require; PS_BAD_INPUT with rules rules-group, rules-warmup, rules-stall, and those of computing. Ops may still
-// wait for each other: ps_simulate() says so. O(ops * steps of the conditions).
+// rules-require; PS_BAD_INPUT with rules rules-group, rules-warmup, rules-stall, rules-recompute (B or I before its R),
+// too-many-ops, and those of computing. Ops may still wait for each other: ps_simulate() says so. O(ops * steps of the
+// conditions).
 ps_code ps_rules_generate(ps_arena *arena, const ps_rules *rules, const ps_pipeline *pipeline, ps_schedule *out,
                           ps_status *status);
 

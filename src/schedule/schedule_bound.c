@@ -12,7 +12,7 @@
 // Chain. When the last b of stage s ends, its device d has run every F of its stages (those before s are needed by that
 //   b, those after s by the b's of stages after s) and every b of its stages from s on, for all micro-batches, none of
 //   it before head. That last b still travels down to stage 0, where one W is left.
-// Single micro-batch. Its F's, hops and b's are in sequence, and a W ends at stage 0.
+// Single micro-batch. Its F's, hops and b's are in sequence, R of the last stage between them, and a W ends at stage 0.
 // Link. A lane carries m times the occupancy of its hops, one after another. Before the first transfer a micro-batch
 //   has come as far as one of these hops; after the last the rest of its way remains.
 // The last three end on device(0), which started at time 0, so they bound the span as well as the makespan. The first
@@ -39,7 +39,8 @@ static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_
         if (i >= 0 && i < PS_BOUND_BLOCK) {
             if (head[i] < 0)
                 head[i] = reach;
-            work[i] += ps_bound_forward(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
+            work[i] +=
+                ps_bound_forward(p, s) + ps_bound_recompute(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
             required[i] += ps_bound_forward(p, s);
         }
         reach += ps_bound_forward(p, s) + (s + 1 < pipeline->num_stages ? ps_bound_hop(&pipeline->forward_hop[s]) : 0);
@@ -55,7 +56,7 @@ static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_
         down -= ps_bound_gradient(p, s);
         int32_t i = pipeline->stage[s].device - first;
         if (i >= 0 && i < PS_BOUND_BLOCK) {
-            required[i] += ps_bound_gradient(p, s);
+            required[i] += ps_bound_recompute(p, s) + ps_bound_gradient(p, s);
             ps_bound_improve_both(out, head[i] + microbatches * required[i] + down + ps_bound_weight(p, 0), "chain");
         }
         down -= s > 0 ? ps_bound_hop(&pipeline->backward_hop[s - 1]) : 0;
@@ -119,7 +120,7 @@ void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_sched
     *out = (ps_schedule_bound){.makespan_ns = -1, .span_ns = -1};
     for (int32_t first = 0; first < pipeline->num_devices; first += PS_BOUND_BLOCK)
         bound_devices(&p, first, out);
-    ps_bound_improve_both(out, p.single, "single micro-batch");
+    ps_bound_improve_both(out, p.single + ps_bound_recompute(&p, last), "single micro-batch");
     for (int32_t first = 0; first < pipeline->num_lanes; first += PS_BOUND_BLOCK)
         bound_lanes(&p, first, out);
     ps_bound_memory(&p, out);

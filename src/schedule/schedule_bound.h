@@ -31,6 +31,13 @@ static inline int64_t ps_bound_weight(const ps_bound_problem *p, int32_t stage)
     return p->fused ? 0 : p->pipeline->stage[stage].duration_ns[PS_OP_BACKWARD_WEIGHT];
 }
 
+// Of R, which takes no time where orders have none. It stands between F and b of its stage but waits for no other
+// stage, so it adds to load and to what a device does before its last b, and may fill any gap between its F and b.
+static inline int64_t ps_bound_recompute(const ps_bound_problem *p, int32_t stage)
+{
+    return p->pipeline->stage[stage].duration_ns[PS_OP_RECOMPUTE];
+}
+
 static inline int64_t ps_bound_hop(const ps_hop *hop)
 {
     return hop->lane == PS_NO_LANE ? 0 : hop->occupy_ns + hop->latency_ns;

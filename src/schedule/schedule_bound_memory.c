@@ -7,11 +7,11 @@
 // h what one holds at a stage from F to b, h' from b to W. All of it holds for any order within the limits.
 //   Start-up. Between the first F on a device, at its first stage, and its first b, at its last stage or later, lies
 //   RT;
-//     only F's run there, as many as room / h, so the rest of RT is idle.
+//     only F's, and R's of theirs, run there, as many as room / h, so the rest of RT is idle.
 //   Drain, for a device's only stage. Between the last F and its b lies RT. At the start of that F the device holds n
 //     micro-batches before b and n' between b and W with n h + n' h' <= room - h; no other work is left, so RT less
-//     that F and n (b + W) + n' W is idle. With more micro-batches than fit, the first b has ended by then, so that
-//     both idle times count.
+//     that F and n (b + W) + n' W is idle, less n + 1 R's too where there are any. With more micro-batches than fit,
+//     the first b has ended by then, so that both idle times count.
 //   Turnaround. The (i + k)-th F of a stage, where k fit, waits for the i-th b to end, and so starts RT + b after the
 //     i-th F at the earliest.
 //   Occupancy (Little's law). A micro-batch holds h for RT + b and h' for W at every stage, so that m times this is at
@@ -26,9 +26,10 @@ typedef struct device_sums {
     int64_t head; // of its first stage; -1: it has none
     int64_t forward;
     int64_t work;            // all ops
-    int64_t gradient;        // of the stages from the one at hand on
+    int64_t gradient;        // of the stages from the one at hand on, R's too
     int64_t idle;            // start-up
-    int64_t longest_forward; // of one stage
+    int64_t longest_fill;    // F and R of one stage
+    int64_t fill;            // F's and R's
     int64_t least_held;      // of one stage after F
     int64_t least_transient; // of one stage
     double occupancy;        // memory * ns
@@ -82,8 +83,10 @@ static void sum_devices(const ps_bound_problem *p, int32_t first, device_sums *s
             device_sums *sum = &sums[i];
             sum->head = sum->head < 0 ? reach : sum->head;
             sum->forward += ps_bound_forward(p, s);
-            sum->work += ps_bound_forward(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
-            sum->longest_forward = larger(sum->longest_forward, ps_bound_forward(p, s));
+            sum->work +=
+                ps_bound_forward(p, s) + ps_bound_recompute(p, s) + ps_bound_gradient(p, s) + ps_bound_weight(p, s);
+            sum->fill += ps_bound_forward(p, s) + ps_bound_recompute(p, s);
+            sum->longest_fill = larger(sum->longest_fill, ps_bound_forward(p, s) + ps_bound_recompute(p, s));
             sum->least_held = smaller(sum->least_held, stage->held_after_forward);
             sum->least_transient = smaller(sum->least_transient, stage->transient);
             sum->stages++;
@@ -96,12 +99,12 @@ static void sum_devices(const ps_bound_problem *p, int32_t first, device_sums *s
 static void find_start_idle(const ps_bound_problem *p, int32_t device, int64_t round_trip, device_sums *sum)
 {
     int64_t most = (int64_t)p->pipeline->num_microbatches * sum->stages;
-    int64_t all = p->pipeline->num_microbatches * sum->forward;
+    int64_t all = p->pipeline->num_microbatches * sum->fill;
     int64_t fit = fitting(room_of(p, device, sum->least_transient, sum->least_held), sum->least_held, most);
     sum->seen = true;
     sum->limited = fit < most;
     sum->idle =
-        larger(0, round_trip - (sum->limited ? smaller(all, ps_multiply_saturating(fit, sum->longest_forward)) : all));
+        larger(0, round_trip - (sum->limited ? smaller(all, ps_multiply_saturating(fit, sum->longest_fill)) : all));
 }
 
 // Every mix that memory allows beside the last F. O(micro-batches that fit).
@@ -111,12 +114,13 @@ static int64_t drain_idle(const ps_bound_problem *p, place at, int64_t room, int
     int64_t others = p->pipeline->num_microbatches - 1;
     int64_t held = p->fused ? 0 : stage->held_after_backward_input;
     int64_t weight = ps_bound_weight(p, at.stage);
+    int64_t recompute = ps_bound_recompute(p, at.stage);
     int64_t most = 0;
     for (int64_t n = 0; n < fit; n++) {
         int64_t between = fitting(room - (n + 1) * stage->held_after_forward, held, others - n);
-        most = larger(most, n * (ps_bound_gradient(p, at.stage) + weight) + between * weight);
+        most = larger(most, n * (recompute + ps_bound_gradient(p, at.stage) + weight) + between * weight);
     }
-    return larger(0, at.round_trip - ps_bound_forward(p, at.stage) - most);
+    return larger(0, at.round_trip - ps_bound_forward(p, at.stage) - recompute - most);
 }
 
 // The W's left after the last b wait for its end, but no more than memory keeps back.
@@ -195,7 +199,7 @@ static void bound_block(const ps_bound_problem *p, int32_t first, ps_schedule_bo
             place at = {.stage = s, .round_trip = p->up - head + before, .down = down};
             if (!sum->seen)
                 find_start_idle(p, stage->device, p->up - sum->head + before, sum);
-            sum->gradient += ps_bound_gradient(p, s);
+            sum->gradient += ps_bound_recompute(p, s) + ps_bound_gradient(p, s);
             sum->occupancy += (double)stage->held_after_forward * (double)(at.round_trip + ps_bound_gradient(p, s)) +
                               (p->fused ? 0 : (double)stage->held_after_backward_input * (double)ps_bound_weight(p, s));
             ps_bound_improve_both(

@@ -7,9 +7,11 @@
 // order of a pipeline without
 //   routes, on the same devices, within the same limits. So each of its bounds holds here.
 // Load. Device d runs the ops of all its stops, none before its least head.
-// Chain. When the last b on d ends, all its F's and b's are done, of every route. That b still travels down one of the
+// Chain. When the last b on d ends, all its F's, R's and b's are done, of every route. That b still travels down one of
+// the
 //   routes, where one W is left: at least the least down and W of d's stops.
-// Start-up. Before its first b d can run nothing but F's, as many as memory allows at once. Its first b does not start
+// Start-up. Before its first b d can run nothing but F's and R's of theirs, as many as memory allows at once. Its first
+// b does not start
 //   before one micro-batch can have come there, through all of its route and back, nor sooner after d's first op than
 //   the least round trip from one of its stops.
 // Occupancy (Little's law). As in schedule_bound_memory.c, over all stops of d.
@@ -20,14 +22,15 @@
 #include "schedule/schedule_bound.h"
 
 typedef struct device_sums {
-    int64_t head;       // least of its stops; INT64_MAX: it has none
-    int64_t forward;    // of all its micro-batches and stops
-    int64_t gradient;   // likewise
-    int64_t weight;     // likewise
-    int64_t tail;       // least from the end of a b to the end of its route
-    int64_t first_b;    // least time at which a b can start
-    int64_t round_trip; // least from the start of an F to the start of its b
-    int64_t longest_forward;
+    int64_t head;         // least of its stops; INT64_MAX: it has none
+    int64_t forward;      // of all its micro-batches and stops
+    int64_t recompute;    // likewise
+    int64_t gradient;     // likewise
+    int64_t weight;       // likewise
+    int64_t tail;         // least from the end of a b to the end of its route
+    int64_t first_b;      // least time at which a b can start
+    int64_t round_trip;   // least from the start of an F to the start of its b
+    int64_t longest_fill; // F and R of one stop
     int64_t least_held;
     int64_t least_transient;
     double occupancy; // memory * ns
@@ -65,6 +68,7 @@ static void add_stop(route_walk *w, int32_t stop, int64_t head, int64_t back)
     int32_t s = ps_route_stage(&w->route, stop);
     const ps_stage *stage = &w->p->pipeline->stage[s];
     int64_t forward = ps_bound_forward(w->p, s);
+    int64_t recompute = ps_bound_recompute(w->p, s);
     int64_t gradient = ps_bound_gradient(w->p, s);
     int64_t weight = ps_bound_weight(w->p, s);
     device_sums *sum = &w->device[stage->device];
@@ -74,8 +78,9 @@ static void add_stop(route_walk *w, int32_t stop, int64_t head, int64_t back)
     keep_least(&sum->round_trip, back - head);
     keep_least(&sum->least_held, stage->held_after_forward);
     keep_least(&sum->least_transient, stage->transient);
-    keep_most(&sum->longest_forward, forward);
+    keep_most(&sum->longest_fill, forward + recompute);
     sum->forward += w->microbatches * forward;
+    sum->recompute += w->microbatches * recompute;
     sum->gradient += w->microbatches * gradient;
     sum->weight += w->microbatches * weight;
     sum->occupancy +=
@@ -122,15 +127,16 @@ static void walk_route(route_walk *w)
     }
 }
 
-// F's of a device that memory lets run before its first b, in time.
-static int64_t fitting_forwards(const ps_device *device, const device_sums *sum)
+// F's of a device, and R's of theirs, that memory lets run before its first b, in time.
+static int64_t fitting_fill(const ps_device *device, const device_sums *sum)
 {
+    int64_t all = sum->forward + sum->recompute;
     if (device->memory_limit == INT64_MAX || sum->least_held == 0)
-        return sum->forward;
+        return all;
     int64_t room = device->memory_limit - device->static_memory - sum->least_transient;
     int64_t fit = room < sum->least_held ? 1 : room / sum->least_held;
-    int64_t time = ps_multiply_saturating(fit, sum->longest_forward);
-    return time < sum->forward ? time : sum->forward;
+    int64_t time = ps_multiply_saturating(fit, sum->longest_fill);
+    return time < all ? time : all;
 }
 
 // The product is beyond 63 bits, so it is a double, taken down by more than rounding can have lifted it.
@@ -147,25 +153,24 @@ static int64_t occupancy_bound(const ps_device *device, const device_sums *sum)
 static void bound_device(const ps_bound_problem *p, int32_t index, const device_sums *sum, ps_schedule_bound *out)
 {
     const ps_device *device = &p->pipeline->device[index];
-    int64_t work = sum->forward + sum->gradient + sum->weight;
-    int64_t fit = fitting_forwards(device, sum);
+    int64_t before_last = sum->forward + sum->recompute + sum->gradient; // done when the last b ends
+    int64_t work = before_last + sum->weight;
+    int64_t fit = fitting_fill(device, sum);
     int64_t start = sum->first_b - sum->head - fit;
     int64_t own_start = sum->round_trip - fit;
     int64_t occupied = occupancy_bound(device, sum);
-    const char *by = fit < sum->forward ? "memory" : "start-up";
+    const char *by = fit < sum->forward + sum->recompute ? "memory" : "start-up";
 
     ps_bound_improve(&out->span_ns, &out->span_by, work, "load");
     ps_bound_improve(&out->span_ns, &out->span_by, work + (own_start > 0 ? own_start : 0), by);
     ps_bound_improve(&out->span_ns, &out->span_by, occupied, "memory");
     ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + work, "load");
-    ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + sum->forward + sum->gradient + sum->tail,
-                     "chain");
+    ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + before_last + sum->tail, "chain");
     ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + occupied, "memory");
     if (start <= 0)
         return;
     ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + work + start, by);
-    ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + sum->forward + sum->gradient + start + sum->tail,
-                     by);
+    ps_bound_improve(&out->makespan_ns, &out->makespan_by, sum->head + before_last + start + sum->tail, by);
 }
 
 // The pipeline of one route's micro-batches; `stage` has room for its stops.

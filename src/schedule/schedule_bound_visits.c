@@ -240,6 +240,9 @@ static void find_visits(const ps_bound_problem *p, int32_t first, device_visits 
 void ps_bound_visits(const ps_bound_problem *p, ps_schedule_bound *out)
 {
     device_visits visits[BLOCK];
+    for (int32_t s = 0; s < p->pipeline->num_stages; s++)
+        if (ps_bound_recompute(p, s) > 0)
+            return; // R may fill any gap between its F and b, whichever visit comes next
     for (int32_t first = 0; first < p->pipeline->num_devices; first += BLOCK) {
         find_visits(p, first, visits);
         for (int32_t i = 0; i < BLOCK && first + i < p->pipeline->num_devices; i++)

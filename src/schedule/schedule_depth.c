@@ -12,6 +12,7 @@
 typedef struct counts {
     int32_t full;
     int32_t weight;
+    bool recomputes;
     int32_t *most_weight; // by `full`: the most weights held with so many full at the same time, -1: never seen
 } counts;
 
@@ -21,7 +22,8 @@ static void observe(counts *c)
         c->most_weight[c->full] = c->weight;
 }
 
-// What is held grows only at the start of F and may grow at the end of I; no other moment can be a new worst one.
+// What is held grows only at the start of F and of R and may grow at the end of I; no other moment can be a new worst
+// one.
 static void count_op(counts *c, ps_op op)
 {
     switch ((ps_op_kind)op.kind) {
@@ -29,7 +31,14 @@ static void count_op(counts *c, ps_op op)
         c->full++;
         observe(c);
         break;
-    case PS_OP_BACKWARD: c->full--; break;
+    case PS_OP_BACKWARD:
+        c->full--;
+        c->weight -= c->recomputes;
+        break;
+    case PS_OP_RECOMPUTE:
+        c->weight++;
+        observe(c);
+        break;
     case PS_OP_BACKWARD_INPUT:
         c->full--;
         c->weight++;
@@ -78,7 +87,8 @@ ps_code ps_schedule_depths(ps_arena *arena, ps_schedule_kind kind, ps_schedule_s
 
     for (int32_t rank = 0; rank < devices; rank++) {
         for (int32_t chunk = 0; chunk < chunks; chunk++)
-            count[chunk] = (counts){.most_weight = most_weight + (int64_t)chunk * (microbatches + 1)};
+            count[chunk] = (counts){.recomputes = family->family.recomputes,
+                                    .most_weight = most_weight + (int64_t)chunk * (microbatches + 1)};
         for (int64_t i = 0; i < (int64_t)chunks * (microbatches + 1); i++)
             most_weight[i] = -1;
         const ps_op *first = family->write_all ? op + rank * rank_ops : op;

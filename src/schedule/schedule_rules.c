@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "base/text.h"
+#include "pipesched/limits.h"
 
 // Where a rank is in its list of forwards, backwards or weights: all of a group through one chunk, then the next.
 typedef struct walk {
@@ -24,7 +25,7 @@ typedef struct walk {
     int64_t left;
 } walk;
 
-enum { FORWARDS, BACKWARDS, WEIGHTS, WALKS };
+enum { FORWARDS, BACKWARDS, WEIGHTS, RECOMPUTES, WALKS }; // as the counts in ps_rule_variable
 
 typedef struct writer {
     const ps_rules *rules;
@@ -35,7 +36,12 @@ typedef struct writer {
 
 static int walk_of(uint8_t kind)
 {
-    return kind == PS_OP_FORWARD ? FORWARDS : kind == PS_OP_BACKWARD_WEIGHT ? WEIGHTS : BACKWARDS;
+    switch ((ps_op_kind)kind) {
+    case PS_OP_FORWARD: return FORWARDS;
+    case PS_OP_BACKWARD_WEIGHT: return WEIGHTS;
+    case PS_OP_RECOMPUTE: return RECOMPUTES;
+    default: return BACKWARDS;
+    }
 }
 
 // The list is not used up.
@@ -57,6 +63,19 @@ static void put(writer *w, uint8_t kind)
     list->base += group;
 }
 
+// R's are in the order of the backwards, so a backward comes after its own where more R's than backwards are written.
+static ps_code check_recompute(const writer *w, const ps_rule_round *round, ps_status *status)
+{
+    int64_t backwards = w->variable[PS_RULE_BACKWARDS];
+    if (!w->rules->recomputes || w->variable[PS_RULE_RECOMPUTES] > backwards)
+        return PS_OK;
+    ps_fail(status, PS_BAD_INPUT, "rules-recompute",
+            "backward %" PRId64 " of rank %" PRId64 ", in round %" PRId64 ", stands before its R", backwards,
+            w->variable[PS_RULE_RANK], w->variable[PS_RULE_ROUND]);
+    ps_rule_fail_at(&round->place, round->place.at, status);
+    return ps_fail_hint(status, "where some round has R, every backward has one before it");
+}
+
 // Ops whose list is used up are passed over, and so are those whose condition is 0.
 static ps_code write_round(writer *w, const ps_rule_round *round, ps_status *status)
 {
@@ -68,8 +87,11 @@ static ps_code write_round(writer *w, const ps_rule_round *round, ps_status *sta
             continue;
         if (op->when.count > 0)
             PS_TRY(ps_rule_expression_compute(&op->when, w->variable, &wanted, status));
-        if (wanted != 0)
-            put(w, op->kind);
+        if (wanted == 0)
+            continue;
+        if (walk_of(op->kind) == BACKWARDS)
+            PS_TRY(check_recompute(w, round, status));
+        put(w, op->kind);
     }
     if (w->op > start) {
         w->variable[PS_RULE_ROUND]++;
@@ -165,7 +187,12 @@ ps_code ps_rules_generate(ps_arena *arena, const ps_rules *rules, const ps_pipel
 {
     int32_t *first;
     int32_t *stage;
-    int64_t ops_per_stage = (rules->splits_backward ? 3 : 2) * (int64_t)pipeline->num_microbatches;
+    int64_t ops_per_stage =
+        ((rules->splits_backward ? 3 : 2) + rules->recomputes) * (int64_t)pipeline->num_microbatches;
+    if (ops_per_stage * pipeline->num_stages > PS_MAX_OPS)
+        return ps_fail(status, PS_BAD_INPUT, "too-many-ops",
+                       "%d stages and %d micro-batches make %" PRId64 " ops, limit %" PRId64, (int)pipeline->num_stages,
+                       (int)pipeline->num_microbatches, ops_per_stage * pipeline->num_stages, PS_MAX_OPS);
     sort_stages(arena, pipeline, &first, &stage);
     out->num_devices = pipeline->num_devices;
     out->first = ps_new(arena, int32_t, pipeline->num_devices + 1);

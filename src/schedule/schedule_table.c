@@ -20,6 +20,7 @@ static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS] = {
     [PS_SCHEDULE_DUALPIPEV] = &ps_family_dualpipev,
     [PS_SCHEDULE_H_1F1B] = &ps_family_h_1f1b,
     [PS_SCHEDULE_DUALPIPE] = &ps_family_dualpipe,
+    [PS_SCHEDULE_GPIPE_RECOMPUTE] = &ps_family_gpipe_recompute,
 };
 
 const ps_family *ps_family_at(ps_schedule_kind kind)

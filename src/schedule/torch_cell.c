@@ -2,8 +2,8 @@
 //
 // torch_cell.c: one cell of a PyTorch schedule, "0F3", "1RECV_F3", "0UNSHARD" or "(0F3;1B0)OVERLAP_F_B".
 //
-// PyTorch matches the beginning of a cell and ignores the rest, so that "0F0junk" is 0F0 to it; here all of a cell
-// counts.
+// R is no word of it: PyTorch recomputes inside B. PyTorch matches the beginning of a cell and ignores the rest, so
+// that "0F0junk" is 0F0 to it; here all of a cell counts.
 #include "schedule/torch_cell.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static int32_t read_kind(cursor *text)
     size_t size = (size_t)(text->at - first);
     for (int32_t kind = 0; kind < PS_ACTION_KINDS; kind++) {
         const char *word = ps_action_word((uint8_t)kind);
-        if (word && strlen(word) == size && memcmp(word, first, size) == 0)
+        if (kind != PS_OP_RECOMPUTE && strlen(word) == size && memcmp(word, first, size) == 0)
             return kind;
     }
     return -1;

@@ -14,12 +14,12 @@
 #include "schedule/torch_cell.h"
 #include "schedule/torch_csv_place.h"
 
-// A mark for every kind that has a micro-batch.
+// A mark for every kind that has a micro-batch in a file: all but R.
 typedef uint8_t marks;
 
 static marks mark(int32_t kind)
 {
-    int32_t bit = kind < PS_OP_KINDS ? kind : kind - PS_ACTION_SEND_F + 4;
+    int32_t bit = kind <= PS_OP_BACKWARD_WEIGHT ? kind : kind - PS_ACTION_SEND_F + PS_OP_BACKWARD_WEIGHT + 1;
     return (marks)(1u << bit);
 }
 

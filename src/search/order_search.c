@@ -81,7 +81,7 @@ static void seed_from_families(search *s)
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         ps_status refusal = {0};
         ps_schedule schedule;
-        if (family->splits_backward == s->problem.fused ||
+        if (family->splits_backward == s->problem.fused || family->recomputes ||
             ps_schedule_generate(s->arena, family->kind, s->problem.pipeline, &schedule, &refusal) != PS_OK)
             continue;
         if (!ps_order_from_schedule(&s->problem, &schedule, candidate) ||
@@ -201,6 +201,19 @@ static void keep(const search *s, ps_order_result *out)
     ps_order_to_schedule(s->arena, &s->problem, &s->best, &out->schedule);
 }
 
+// F, I, W and B are moved; where R stands is a choice of its own.
+static ps_code check_recompute(const ps_pipeline *pipeline, ps_status *status)
+{
+    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+        if (pipeline->stage[s].duration_ns[PS_OP_RECOMPUTE] == 0)
+            continue;
+        ps_fail(status, PS_ILLEGAL, "recompute-not-searched",
+                "stage %d recomputes by an op R, which the search does not place", (int)s);
+        return ps_fail_hint(status, "use gpipe-recompute or rules with R, or count the recompute in B or I");
+    }
+    return PS_OK;
+}
+
 // Several orders are kept at a time, at some hundred bytes an op.
 ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status)
 {
@@ -208,6 +221,7 @@ ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status)
         return ps_fail(status, PS_ILLEGAL, "routes-not-searched",
                        "orders are searched for where every micro-batch visits all stages, the pipeline has %d routes",
                        (int)pipeline->num_routes);
+    PS_TRY(check_recompute(pipeline, status));
     int64_t ops = 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches;
     if (ops <= PS_ORDER_MAX_OPS)
         return PS_OK;

@@ -3,7 +3,8 @@
 // account.c: busy and idle time and memory of every device.
 //
 // Memory follows from a device's own op order alone: a micro-batch holds held_after_forward from the start of F to the
-// end of B or I, and held_after_backward_input from there to the end of W.
+// end of B or I, with added_by_recompute from the start of R where its stage has one, and held_after_backward_input
+// from there to the end of W.
 #include "sim/account.h"
 
 static int64_t larger(int64_t a, int64_t b)
@@ -27,9 +28,10 @@ typedef struct holding {
     int64_t busy_ns;
 } holding;
 
-static inline void hold(holding *h, const ps_stage *stage, uint8_t kind)
+static inline void hold(holding *h, const ps_stage *stage, uint8_t kind, bool recomputes)
 {
     int64_t while_running = h->held;
+    int64_t held_before = stage->held_after_forward + (recomputes ? stage->added_by_recompute : 0);
     switch ((ps_op_kind)kind) {
     case PS_OP_FORWARD:
         h->held += stage->held_after_forward;
@@ -37,17 +39,21 @@ static inline void hold(holding *h, const ps_stage *stage, uint8_t kind)
         while_running = h->held;
         break;
     case PS_OP_BACKWARD:
-        h->held -= stage->held_after_forward;
+        h->held -= held_before;
         h->in_flight--;
         h->finished++;
         break;
     case PS_OP_BACKWARD_INPUT:
-        h->held += stage->held_after_backward_input - stage->held_after_forward;
+        h->held += stage->held_after_backward_input - held_before;
         h->in_flight--;
         break;
     case PS_OP_BACKWARD_WEIGHT:
         h->held -= stage->held_after_backward_input;
         h->finished++;
+        break;
+    case PS_OP_RECOMPUTE:
+        h->held += stage->added_by_recompute;
+        while_running = h->held;
         break;
     case PS_OP_KINDS: break;
     }
@@ -58,11 +64,12 @@ static inline void hold(holding *h, const ps_stage *stage, uint8_t kind)
     h->peak_in_flight = h->in_flight > h->peak_in_flight ? h->in_flight : h->peak_in_flight;
 }
 
-static int64_t account_memory(const ps_pipeline *pipeline, const ps_op *op, const ps_op *end, ps_device_timeline *out)
+static int64_t account_memory(const ps_pipeline *pipeline, const ps_op *op, const ps_op *end, const bool *recomputes,
+                              ps_device_timeline *out)
 {
     holding h = {0};
     for (; op < end; op++)
-        hold(&h, &pipeline->stage[op->stage], op->kind);
+        hold(&h, &pipeline->stage[op->stage], op->kind, recomputes && recomputes[op->stage]);
     out->busy_ns = h.busy_ns;
     out->peak_activation = h.peak_held;
     out->peak_memory = h.peak;
@@ -77,7 +84,7 @@ static bool waits_for_gradient(ps_op op)
 
 // The two instants between which idle time is steady. Ops of a device are in order of time, so its first gradient op
 // and its last forward decide. The first gradient anywhere follows an F of its route's last stop without a pause, so
-// the instants are in this order.
+// the instants are in this order unless that stage recomputes first.
 static void find_steady(const ps_schedule *schedule, const ps_timeline *timeline, int64_t *begin, int64_t *end)
 {
     *begin = INT64_MAX;
@@ -121,6 +128,7 @@ static void account_idle(const ps_schedule *schedule, ps_timeline *timeline, int
     int64_t steady_end;
     find_steady(schedule, timeline, &steady_begin, &steady_end);
     steady_begin = smaller(steady_begin, end);
+    steady_end = larger(steady_end, steady_begin);
     for (int32_t device = 0; device < schedule->num_devices; device++) {
         int32_t first = schedule->first[device];
         int32_t last = schedule->first[device + 1];
@@ -132,7 +140,8 @@ static void account_idle(const ps_schedule *schedule, ps_timeline *timeline, int
     }
 }
 
-int64_t ps_account(const ps_pipeline *pipeline, const ps_schedule *schedule, ps_timeline *timeline)
+int64_t ps_account(const ps_pipeline *pipeline, const ps_schedule *schedule, const bool *recomputes,
+                   ps_timeline *timeline)
 {
     int64_t begin = INT64_MAX;
     int64_t end = 0;
@@ -141,7 +150,7 @@ int64_t ps_account(const ps_pipeline *pipeline, const ps_schedule *schedule, ps_
         int32_t first = schedule->first[device];
         int32_t last = schedule->first[device + 1];
         ps_device_timeline *out = &timeline->device[device];
-        finished += account_memory(pipeline, schedule->op + first, schedule->op + last, out);
+        finished += account_memory(pipeline, schedule->op + first, schedule->op + last, recomputes, out);
         out->peak_memory += pipeline->device[device].static_memory;
         timeline->busy_ns += out->busy_ns;
         if (first == last)

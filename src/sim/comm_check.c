@@ -5,9 +5,11 @@
 //
 // Only transfers can hold a rank up: each rank goes through its list until it comes to one that cannot take place yet.
 // Waiting, a send ends when its receiver has come to the RECV; buffered, it ends at once. A RECV ends when the SEND has
-// begun. A rank that is stopped waits for an action that stands further on in the list of another stopped rank, so
-// following "waits for" from any of them leads into a cycle. NCCL pairs transfers of two ranks by their order, not by
-// name, so buffered lists must also agree in it; with sends that wait, a disagreement is a deadlock already.
+// begun. In a batch, as of torch's batch_isend_irecv, adjacent transfers of a rank begin together, each ends when the
+// batch of its other end has begun, and the rank goes on when all have ended. A rank that is stopped waits for an
+// action that stands further on in the list of another stopped rank, so following "waits for" from any of them leads
+// into a cycle. NCCL pairs transfers of two ranks by their order, not by name, so lists must also agree in it where
+// they are buffered or in batches; with sends that wait, a disagreement is a deadlock already.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,9 @@ typedef struct comm_run {
     const ps_actions *actions;
     ps_send_mode mode;
     const partner *partner; // [actions]
-    int32_t *next;          // [ranks]
+    const int32_t *batch;   // [actions]
+    int32_t *next;          // [ranks] first action of the batch at which the rank stands
+    int32_t *at;            // [ranks] within that batch, the action that has not ended; before it: not begun
     int32_t *ready;         // stack of ranks that can go on
     int32_t num_ready;
 } comm_run;
@@ -113,24 +117,52 @@ static ps_code find_partners(ps_arena *arena, const ps_actions *actions, partner
     return PS_OK;
 }
 
+// First action of the batch of each: itself, unless adjacent transfers are issued together.
+static int32_t *find_batches(ps_arena *arena, const ps_actions *actions, ps_send_mode mode)
+{
+    int32_t *batch = ps_new_raw(arena, int32_t, (int64_t)actions->first[actions->num_devices] + 1);
+    for (int32_t rank = 0; rank < actions->num_devices; rank++)
+        for (int32_t i = actions->first[rank]; i < actions->first[rank + 1]; i++) {
+            bool joins = mode == PS_SEND_BATCH && i > actions->first[rank] &&
+                         ps_action_is_transfer(actions->action[i].kind) &&
+                         ps_action_is_transfer(actions->action[i - 1].kind);
+            batch[i] = joins ? batch[i - 1] : i;
+        }
+    return batch;
+}
+
+// Ranks that stand where one of our transfers has its other end can look again.
+static void announce_batch(comm_run *r, int32_t first, int32_t last)
+{
+    for (int32_t i = first; i < last; i++) {
+        partner other = r->partner[i];
+        if (other.index >= 0 && r->next[other.rank] == r->batch[other.index])
+            r->ready[r->num_ready++] = other.rank;
+    }
+}
+
+// From batch to batch, each of which ends when all of it has.
 static void run_rank(comm_run *r, int32_t rank)
 {
     int32_t *next = &r->next[rank];
-    for (; *next < r->actions->first[rank + 1]; ++*next) {
-        partner other = r->partner[*next];
-        if (other.index < 0)
-            continue;
-        bool send = ps_action_is_send(r->actions->action[*next].kind);
-        int32_t reached = r->next[other.rank];
-        bool buffered_send = send && r->mode == PS_SEND_BUFFERED;
-        if (reached < other.index && !buffered_send)
-            return;
-        // The other end stands right there and can go on: past its RECV once we are past our SEND.
-        if (reached == other.index) {
-            if (r->mode == PS_SEND_RENDEZVOUS)
-                r->next[other.rank]++;
-            r->ready[r->num_ready++] = other.rank;
+    int32_t *at = &r->at[rank];
+    int32_t all = r->actions->first[rank + 1];
+    while (*next < all) {
+        int32_t last = *next + 1; // of the batch, excluded
+        while (last < all && r->batch[last] == *next)
+            last++;
+        if (*at < *next) {
+            announce_batch(r, *next, last);
+            *at = *next;
         }
+        for (; *at < last; ++*at) {
+            partner other = r->partner[*at];
+            bool buffered_send = r->mode == PS_SEND_BUFFERED && ps_action_is_send(r->actions->action[*at].kind);
+            if (other.index >= 0 && !buffered_send && r->next[other.rank] < r->batch[other.index])
+                return;
+        }
+        *next = last;
+        *at = last - 1;
     }
 }
 
@@ -142,10 +174,10 @@ static ps_code refuse_cycle(const comm_run *r, int32_t rank, ps_status *status)
     int32_t hops = 0;
     int32_t at = rank;
     do {
-        partner other = r->partner[r->next[at]];
+        partner other = r->partner[r->at[at]];
         if (hops < SHOWN && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "%srank %d at %s waits for %s of rank %d",
-                                     hops ? "; " : "", (int)at, name_action(r->actions, r->next[at]).text,
+                                     hops ? "; " : "", (int)at, name_action(r->actions, r->at[at]).text,
                                      name_action(r->actions, other.index).text, (int)other.rank);
         hops++;
         at = other.rank;
@@ -168,7 +200,7 @@ static ps_code check_end(ps_arena *arena, const comm_run *r, ps_status *status)
     bool *visited = ps_new(arena, bool, actions->num_devices);
     while (!visited[at]) {
         visited[at] = true;
-        at = r->partner[r->next[at]].rank;
+        at = r->partner[r->at[at]].rank;
     }
     return refuse_cycle(r, at, status);
 }
@@ -204,15 +236,18 @@ ps_code ps_actions_check_transfers(ps_arena *arena, const ps_actions *actions, p
     partner *partners = ps_new_raw(arena, partner, (int64_t)actions->first[actions->num_devices] + 1);
     PS_TRY(find_partners(arena, actions, partners, status));
     comm_run r = {.actions = actions, .mode = mode, .partner = partners};
+    r.batch = find_batches(arena, actions, mode);
+    r.at = ps_new_raw(arena, int32_t, actions->num_devices);
     r.next = ps_new_raw(arena, int32_t, actions->num_devices);
     // Each action of a rank readies another once at most, and every rank stands there at the start.
     r.ready = ps_new_raw(arena, int32_t, (int64_t)actions->first[actions->num_devices] + actions->num_devices + 1);
     for (int32_t rank = actions->num_devices - 1; rank >= 0; rank--) {
         r.next[rank] = actions->first[rank];
+        r.at[rank] = actions->first[rank] - 1;
         r.ready[r.num_ready++] = rank;
     }
     while (r.num_ready > 0)
         run_rank(&r, r.ready[--r.num_ready]);
     PS_TRY(check_end(arena, &r, status));
-    return mode == PS_SEND_BUFFERED ? check_order(arena, &r, status) : PS_OK;
+    return mode != PS_SEND_RENDEZVOUS ? check_order(arena, &r, status) : PS_OK;
 }

@@ -3,8 +3,8 @@
 // jitter.c: the longest path through a fixed order, over and over with random times.
 //
 // One walk finds an order of all ops in which each comes after all it waits for; that order depends on the schedule
-// alone, so a sample is one pass over it. W needs no edge to its I, nor B to its F: they are on one device, whose own
-// order the clock keeps.
+// alone, so a sample is one pass over it. W needs no edge to its I, nor B and R to their F: they are on one device,
+// whose own order the clock keeps.
 #include "pipesched/jitter.h"
 
 #include <inttypes.h>

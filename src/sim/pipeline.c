@@ -39,10 +39,13 @@ static ps_code check_stages(const ps_pipeline *pipeline, ps_status *status)
             if (stage->duration_ns[kind] < 0)
                 return ps_fail(status, PS_BAD_INPUT, "negative-time", "an op of stage %d takes %" PRId64 " ns", (int)s,
                                stage->duration_ns[kind]);
-        if (stage->held_after_forward < 0 || stage->held_after_backward_input < 0 || stage->transient < 0)
+        if (stage->held_after_forward < 0 || stage->held_after_backward_input < 0 || stage->transient < 0 ||
+            stage->added_by_recompute < 0)
             return ps_fail(status, PS_BAD_INPUT, "negative-memory",
-                           "stage %d holds %" PRId64 " after F, %" PRId64 " after I and %" PRId64 " while it runs",
-                           (int)s, stage->held_after_forward, stage->held_after_backward_input, stage->transient);
+                           "stage %d holds %" PRId64 " after F, %" PRId64 " more after R, %" PRId64
+                           " after I and %" PRId64 " while it runs",
+                           (int)s, stage->held_after_forward, stage->added_by_recompute,
+                           stage->held_after_backward_input, stage->transient);
     }
     for (int32_t d = 0; d < pipeline->num_devices; d++)
         if (pipeline->device[d].static_memory < 0 || pipeline->device[d].memory_limit < 0)
@@ -174,6 +177,7 @@ static ps_code check_total_memory(const ps_pipeline *pipeline, ps_status *status
         const ps_stage *stage = &pipeline->stage[s];
         held = ps_add_saturating(held, stage->held_after_forward);
         held = ps_add_saturating(held, stage->held_after_backward_input);
+        held = ps_add_saturating(held, stage->added_by_recompute);
         total = ps_add_saturating(total, stage->transient);
     }
     for (int32_t d = 0; d < pipeline->num_devices; d++)

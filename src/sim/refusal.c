@@ -29,7 +29,7 @@ typedef struct op_name {
 static op_name name_op(ps_op op)
 {
     op_name name;
-    snprintf(name.text, sizeof name.text, "%u%c%" PRId32, (unsigned)op.stage, "FBIW"[op.kind], op.microbatch);
+    snprintf(name.text, sizeof name.text, "%u%c%" PRId32, (unsigned)op.stage, "FBIWR"[op.kind], op.microbatch);
     return name;
 }
 
@@ -71,6 +71,12 @@ static ps_code check_op(const reading *r, int32_t device, int32_t index, ps_stat
     if (*seen & bit(op.kind))
         return ps_fail(status, PS_ILLEGAL, "duplicate-op", "device %d has %s twice, the second time as op %d",
                        (int)device, name_op(op).text, (int)position);
+    if (op.kind == PS_OP_RECOMPUTE && *seen & (bit(PS_OP_BACKWARD) | bit(PS_OP_BACKWARD_INPUT))) {
+        ps_op backward = op;
+        backward.kind = *seen & bit(PS_OP_BACKWARD) ? PS_OP_BACKWARD : PS_OP_BACKWARD_INPUT;
+        return ps_fail(status, PS_ILLEGAL, "deadlock", "%s (device %d) waits for %s, which stands behind it",
+                       name_op(backward).text, (int)device, name_op(op).text);
+    }
     *seen |= bit(op.kind);
     return PS_OK;
 }
@@ -106,12 +112,30 @@ static ps_code check_pair(const reading *r, int32_t stage, int32_t microbatch, p
                    missing == PS_OP_BACKWARD ? " (or I and W)" : "", (int)r->pipeline->stage[stage].device);
 }
 
+// R for every micro-batch of a stage, or for none.
+static ps_code check_recompute(const reading *r, int32_t stage, ps_status *status)
+{
+    int32_t with = -1;
+    int32_t without = -1;
+    for (int32_t microbatch = r->pipeline->num_microbatches - 1; microbatch >= 0; microbatch--)
+        if (ps_leg_at(&r->legs, stage, microbatch)->visited)
+            *(*seen_at(r, stage, microbatch) & bit(PS_OP_RECOMPUTE) ? &with : &without) = microbatch;
+    if (with < 0 || without < 0)
+        return PS_OK;
+    ps_op op = {.microbatch = without, .stage = (uint16_t)stage, .kind = PS_OP_RECOMPUTE};
+    return ps_fail(status, PS_ILLEGAL, "incomplete-schedule",
+                   "%s is missing on device %d: stage %d recomputes micro-batch %d, so it has to recompute all",
+                   name_op(op).text, (int)r->pipeline->stage[stage].device, (int)stage, (int)with);
+}
+
 static ps_code check_complete(const reading *r, ps_status *status)
 {
-    for (int32_t stage = 0; stage < r->pipeline->num_stages; stage++)
+    for (int32_t stage = 0; stage < r->pipeline->num_stages; stage++) {
         for (int32_t microbatch = 0; microbatch < r->pipeline->num_microbatches; microbatch++)
             if (ps_leg_at(&r->legs, stage, microbatch)->visited)
                 PS_TRY(check_pair(r, stage, microbatch, status));
+        PS_TRY(check_recompute(r, stage, status));
+    }
     return PS_OK;
 }
 
@@ -126,7 +150,8 @@ static bool has_run(const reading *r, ps_op wanted)
     return false;
 }
 
-// The op that a stopped op waits for. With all ops there, F, B and I wait for their neighbour or their own F, W for I.
+// The op that a stopped op waits for. With all ops there, F, B and I wait for their neighbour or their own F, W for I,
+// R for F.
 static ps_op needed_by(const reading *r, ps_op op)
 {
     ps_op own = op;

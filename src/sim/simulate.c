@@ -22,6 +22,7 @@ enum {
     NOT_YET = -1, // all bytes 0xff, so that memset can write it
     TAKEN = -2,   // F, or B or W, has run
     SPLIT = -3,   // I has run, W may follow
+    AGAIN = -4,   // F and R have run
 };
 
 // When the input of F, and of B or I, of one stage and micro-batch is on its device.
@@ -44,6 +45,7 @@ typedef struct sim_stage {
     outlet forward;
     outlet backward;
     int32_t device;
+    int32_t recomputed; // R's that have run
 } sim_stage;
 
 // What a micro-batch of one route does with the results of a stage: outlets, and how far from its cell there those of
@@ -105,6 +107,7 @@ static void set_stages(ps_arena *arena, const ps_pipeline *pipeline, simulation 
         stage->forward = outlet_of(pipeline, forward, s, s + 1);
         stage->backward = outlet_of(pipeline, backward, s, s - 1);
         stage->device = pipeline->stage[s].device;
+        stage->recomputed = 0;
     }
 }
 
@@ -154,10 +157,26 @@ static inline void send(simulation *sim, const outlet *to, int64_t *place, int64
     }
 }
 
+// W and R need what their own stage has done, and nothing from elsewhere.
+static inline bool take_own(sim_stage *stage, arrivals *cell, uint8_t kind)
+{
+    if (kind == PS_OP_BACKWARD_WEIGHT) {
+        if (cell->gradient != SPLIT)
+            return false;
+        cell->gradient = TAKEN;
+        return true;
+    }
+    if (cell->input != TAKEN || cell->gradient <= TAKEN)
+        return false;
+    cell->input = AGAIN;
+    stage->recomputed++;
+    return true;
+}
+
 static inline void pass_on(simulation *sim, ps_op op, arrivals *cell, int64_t sent, bool routed)
 {
     int64_t row = sim->num_microbatches;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT)
         return;
     bool forward = op.kind == PS_OP_FORWARD;
     if (!routed) {
@@ -176,8 +195,8 @@ static inline void pass_on(simulation *sim, ps_op op, arrivals *cell, int64_t se
 }
 
 // Run a device from where it stands until it has to wait. The first op that is impossible for any reason stops it.
-// Cells that a route leaves out get no input, so an op there is one. `routed` is a constant in both callers: pipelines
-// without routes pay nothing for them.
+// Cells that a route leaves out get no input, so an op there is one. `routed` is a constant in both callers:
+// pipelines without routes pay nothing for them.
 static inline __attribute__((always_inline)) void run_device(simulation *sim, int32_t device, bool routed)
 {
     sim_device *state = &sim->device[device];
@@ -191,20 +210,19 @@ static inline __attribute__((always_inline)) void run_device(simulation *sim, in
     for (; op < end; op++) {
         if (op->stage >= sim->num_stages || (uint32_t)op->microbatch >= (uint32_t)row || op->kind >= PS_OP_KINDS)
             break;
-        const sim_stage *stage = &sim->stage[op->stage];
+        sim_stage *stage = &sim->stage[op->stage];
         arrivals *cell = &stage->cells[op->microbatch];
         if (stage->device != device)
             break;
         int64_t there = 0;
-        if (op->kind == PS_OP_BACKWARD_WEIGHT) {
-            if (cell->gradient != SPLIT)
+        if (op->kind >= PS_OP_BACKWARD_WEIGHT) {
+            if (!take_own(stage, cell, op->kind))
                 break;
-            cell->gradient = TAKEN;
         } else {
             bool is_forward = op->kind == PS_OP_FORWARD;
             int64_t *place = is_forward ? &cell->input : &cell->gradient;
             there = *place;
-            if (there < 0 || (!is_forward && cell->input != TAKEN)) {
+            if (there < 0 || (!is_forward && cell->input > TAKEN)) {
                 state->waits_for = there == NOT_YET ? place : NULL;
                 break;
             }
@@ -278,6 +296,35 @@ static bool all_done(const simulation *sim, int32_t devices)
     return true;
 }
 
+// Micro-batches that a stage runs.
+static int32_t passing(const ps_pipeline *pipeline, int32_t stage)
+{
+    int32_t count = 0;
+    for (int32_t microbatch = 0; microbatch < pipeline->num_microbatches && pipeline->num_routes > 0; microbatch++) {
+        const ps_route *route = &pipeline->route[pipeline->route_of[microbatch]];
+        for (int32_t stop = 0; stop < route->num_stops; stop++)
+            count += ps_route_stage(route, stop) == stage;
+    }
+    return pipeline->num_routes > 0 ? count : pipeline->num_microbatches;
+}
+
+// Which stages recompute, NULL: none. False where one does so for some micro-batches only.
+static bool find_recomputing(ps_arena *arena, const ps_pipeline *pipeline, const simulation *sim, bool **recomputes)
+{
+    *recomputes = NULL;
+    for (uint32_t s = 0; s < sim->num_stages; s++) {
+        int32_t count = sim->stage[s].recomputed;
+        if (count == 0)
+            continue;
+        if (count != passing(pipeline, (int32_t)s))
+            return false;
+        if (!*recomputes)
+            *recomputes = ps_new(arena, bool, sim->num_stages);
+        (*recomputes)[s] = true;
+    }
+    return true;
+}
+
 static ps_code refuse(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, const simulation *sim,
                       ps_status *status)
 {
@@ -319,8 +366,9 @@ ps_code ps_simulate_from(ps_arena *arena, const ps_pipeline *pipeline, const ps_
     else
         run_in_order(&sim);
     // Every op that ran is a different one; only whole micro-batches make a whole schedule.
-    if (!all_done(&sim, schedule->num_devices) ||
-        ps_account(pipeline, schedule, out) != ps_pipeline_num_cells(pipeline))
+    bool *recomputes;
+    if (!all_done(&sim, schedule->num_devices) || !find_recomputing(arena, pipeline, &sim, &recomputes) ||
+        ps_account(pipeline, schedule, recomputes, out) != ps_pipeline_num_cells(pipeline))
         return refuse(arena, pipeline, schedule, &sim, status);
     return PS_OK;
 }

@@ -55,6 +55,8 @@ ps_code fuzz_one(ps_arena *arena, const char *text, int64_t size, ps_status *sta
     ps_actions_check_transfers(arena, &csv.actions, PS_SEND_RENDEZVOUS, &verdict);
     verdict = (ps_status){0};
     ps_actions_check_transfers(arena, &csv.actions, PS_SEND_BUFFERED, &verdict);
+    verdict = (ps_status){0};
+    ps_actions_check_transfers(arena, &csv.actions, PS_SEND_BATCH, &verdict);
     PS_TRY(ps_torch_csv_check(arena, &csv, status));
     read_back(arena, &csv.actions);
 

@@ -4,12 +4,13 @@
 #include "support/cmocka_all.h"
 #include "support/pipelines.h"
 
-// Enumerates the orders of each device's ops that respect F before B or I before W of each pair, and simulates every
-// combination of them; those that deadlock across devices or exceed a memory limit are skipped.
+// Enumerates the orders of each device's ops that respect F before R before B or I before W of each pair, and simulates
+// every combination of them; those that deadlock across devices or exceed a memory limit are skipped.
 typedef struct search {
     ps_arena *scratch;
     const ps_pipeline *pipeline;
     bool fused;
+    bool recompute; // every stage has R
     ps_schedule schedule;
     uint8_t *stage_of_done; // per stage and micro-batch: ops done in the order so far
     int64_t least_makespan;
@@ -36,9 +37,9 @@ static void simulate_order(search *s)
 
 static void place_ops(search *s, int32_t device, int32_t at)
 {
-    static const ps_op_kind whole[] = {PS_OP_FORWARD, PS_OP_BACKWARD};
-    static const ps_op_kind split[] = {PS_OP_FORWARD, PS_OP_BACKWARD_INPUT, PS_OP_BACKWARD_WEIGHT};
-    int32_t kinds = s->fused ? 2 : 3;
+    static const ps_op_kind whole[] = {PS_OP_FORWARD, PS_OP_RECOMPUTE, PS_OP_BACKWARD};
+    static const ps_op_kind split[] = {PS_OP_FORWARD, PS_OP_RECOMPUTE, PS_OP_BACKWARD_INPUT, PS_OP_BACKWARD_WEIGHT};
+    int32_t kinds = (s->fused ? 2 : 3) + s->recompute;
     int32_t m = s->pipeline->num_microbatches;
     if (device == s->pipeline->num_devices) {
         simulate_order(s);
@@ -52,7 +53,9 @@ static void place_ops(search *s, int32_t device, int32_t at)
         int32_t stage = pair / m;
         if (s->pipeline->stage[stage].device != device || s->stage_of_done[pair] == kinds)
             continue;
-        ps_op_kind kind = s->fused ? whole[s->stage_of_done[pair]] : split[s->stage_of_done[pair]];
+        int32_t next = s->stage_of_done[pair];
+        next += next > 0 && !s->recompute;
+        ps_op_kind kind = s->fused ? whole[next] : split[next];
         s->schedule.op[at] = (ps_op){.microbatch = pair % m, .stage = (uint16_t)stage, .kind = (uint8_t)kind};
         s->stage_of_done[pair]++;
         place_ops(s, device, at + 1);
@@ -62,10 +65,12 @@ static void place_ops(search *s, int32_t device, int32_t at)
 
 static void search_all(ps_arena *arena, ps_arena *scratch, const ps_pipeline *pipeline, bool fused, search *out)
 {
-    int32_t pair_ops = fused ? 2 : 3;
+    bool recompute = pipeline->stage[0].duration_ns[PS_OP_RECOMPUTE] > 0;
+    int32_t pair_ops = (fused ? 2 : 3) + recompute;
     *out = (search){.scratch = scratch,
                     .pipeline = pipeline,
                     .fused = fused,
+                    .recompute = recompute,
                     .least_makespan = INT64_MAX,
                     .least_span = INT64_MAX,
                     .stage_of_done = ps_new(arena, uint8_t, pipeline->num_stages * pipeline->num_microbatches)};
@@ -131,7 +136,8 @@ static void limit_memory(ps_rng *rng, ps_pipeline *pipeline)
         for (int32_t s = 0; s < pipeline->num_stages; s++) {
             const ps_stage *stage = &pipeline->stage[s];
             if (stage->device == d)
-                limit += stage->held_after_forward + stage->transient + ps_rng_range(rng, 0, 9);
+                limit +=
+                    stage->held_after_forward + stage->added_by_recompute + stage->transient + ps_rng_range(rng, 0, 9);
         }
         pipeline->device[d].memory_limit = limit;
     }
@@ -192,11 +198,52 @@ static void one_f_one_b_is_among_the_best_of_all_orders_of_equal_stages(void **s
     ps_arena_free(scratch);
 }
 
+// R may fill any gap between a stage's F and its backward, with the memory that it adds or with less.
+static void no_order_with_recomputes_beats_the_bound(void **state)
+{
+    static const tiny cases[] = {{1, 1, 3, true, {0}, 6},           {2, 2, 2, true, {0, 1}, 60},
+                                 {2, 2, 2, false, {0, 1}, 4},       {3, 3, 2, true, {0, 1, 2}, 8},
+                                 {2, 4, 1, true, {0, 1, 1, 0}, 60}, {2, 3, 1, false, {1, 1, 0}, 40}};
+    ps_rng rng = {13};
+    ps_arena *scratch = ps_arena_new(0);
+    int64_t tight = 0;
+    int64_t pipelines = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const tiny *c = &cases[i];
+        for (int32_t round = 0; round < c->rounds; round++) {
+            ps_pipeline *pipeline = random_stages(*state, &rng, c->devices, c->stages, c->microbatches);
+            for (int32_t s = 0; s < c->stages; s++) {
+                pipeline->stage[s].device = c->device_of[s];
+                pipeline->stage[s].duration_ns[PS_OP_RECOMPUTE] = ps_rng_range(&rng, 1, 9);
+                pipeline->stage[s].added_by_recompute = ps_rng_range(&rng, 0, 9);
+            }
+            ps_pipeline_assign_lanes(*state, pipeline);
+            if (round % 2 == 1)
+                limit_memory(&rng, pipeline);
+            search found;
+            ps_schedule_bound bound;
+            search_all(*state, scratch, pipeline, c->fused, &found);
+            if (found.orders == 0)
+                continue;
+            ps_schedule_bound_compute(pipeline, c->fused, &bound);
+            assert_true(bound.makespan_ns <= found.least_makespan);
+            assert_true(bound.span_ns <= found.least_span);
+            tight += bound.makespan_ns == found.least_makespan;
+            pipelines++;
+        }
+    }
+    ps_arena_free(scratch);
+    assert_true(pipelines > 100);
+    assert_true(3 * tight > pipelines);
+    print_message("%d pipelines with R: bound reached on %d\n", (int)pipelines, (int)tight);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(no_order_at_all_beats_the_bound),
         test_in_arena(no_order_within_the_memory_limits_beats_the_bound),
+        test_in_arena(no_order_with_recomputes_beats_the_bound),
         test_in_arena(one_f_one_b_is_among_the_best_of_all_orders_of_equal_stages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

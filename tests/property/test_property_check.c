@@ -254,6 +254,7 @@ static void every_change_of_one_figure_is_refused(void **state)
         {.pp = 2, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPEV},
         {.pp = 4, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPE},
         {.pp = 2, .vp = 2, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPE},
+        {.pp = 2, .vp = 1, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_GPIPE_RECOMPUTE, .recompute = PS_RECOMPUTE_FULL},
     };
     for (size_t index = 0; index < sizeof specs / sizeof specs[0]; index++) {
         plan_spec spec = specs[index];
@@ -270,6 +271,48 @@ static void every_change_of_one_figure_is_refused(void **state)
                       (int)w.mutations);
         assert_true(w.mutations > 250);
         assert_int_equal(w.accepted, 0);
+    }
+}
+
+// Whatever a family's rule lets through passes: m = 1, m < p, m = p, m < 2p, odd numbers of devices, chunks and
+// micro-batches. The times of these plans come from neither the simulator nor the checker.
+static void every_schedule_of_every_family_holds(void **state)
+{
+    (void)state;
+    int32_t held[PS_SCHEDULE_KINDS] = {0};
+    for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
+        const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
+        for (int32_t p = 1; p <= 5; p++) {
+            for (int32_t chunks = 1; chunks <= 3; chunks++) {
+                for (int32_t m = 1; m <= 2 * p + 3; m++) {
+                    ps_schedule_shape shape = {.num_devices = p, .num_stages = p * chunks, .num_microbatches = m};
+                    ps_status status = {0};
+                    if (family->legal(shape, &status) != PS_OK) {
+                        assert_true(status.rule[0] != '\0' && status.message[0] != '\0');
+                        continue;
+                    }
+                    ps_arena *arena = ps_arena_new(0);
+                    plan_spec spec = {.pp = p,
+                                      .vp = chunks,
+                                      .dp = 1,
+                                      .tp = 1,
+                                      .num_microbatches = m,
+                                      .schedule = (ps_schedule_kind)kind,
+                                      .recompute = family->recomputes ? PS_RECOMPUTE_FULL : PS_RECOMPUTE_NONE,
+                                      .gpus_per_node = 2};
+                    const ps_plan *plan = consistent_plan(arena, spec);
+                    ps_check_result result;
+                    assert_ok(ps_check_plan(arena, plan, &result, &status), &status);
+                    if (result.total > 0)
+                        fail_msg("%s, p %d, v %d, m %d: %s: %s", family->name, (int)p, (int)chunks, (int)m,
+                                 result.finding[0].rule, result.finding[0].message);
+                    held[kind]++;
+                    ps_arena_free(arena);
+                }
+            }
+        }
+        // Of dualpipe even numbers of devices and micro-batches only, and two micro-batches a device.
+        assert_true(held[kind] >= (family->placement == PS_PLACEMENT_DUAL ? 4 : 15));
     }
 }
 
@@ -292,6 +335,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(every_change_of_one_figure_is_refused),
+        test_in_arena(every_schedule_of_every_family_holds),
         test_in_arena(extreme_figures_anywhere_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

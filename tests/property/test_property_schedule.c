@@ -49,6 +49,7 @@ static void every_family_orders_every_op_once(void **state)
                 assert_false(*bits & 1u << op.kind);
                 assert_true(op.kind == PS_OP_FORWARD || *bits & 1u << PS_OP_FORWARD);
                 assert_true(op.kind != PS_OP_BACKWARD_WEIGHT || *bits & 1u << PS_OP_BACKWARD_INPUT);
+                assert_false(op.kind == PS_OP_RECOMPUTE && *bits & 1u << PS_OP_BACKWARD);
                 *bits |= (uint8_t)(1u << op.kind);
             }
         }
@@ -57,7 +58,10 @@ static void every_family_orders_every_op_once(void **state)
         for (int64_t i = 0; i < pairs; i++) {
             bool passes = is_on_route(s.pipeline, (int32_t)(i / s.shape.num_microbatches),
                                       (int32_t)(i % s.shape.num_microbatches));
-            assert_int_equal(seen[i], !passes ? 0 : family->splits_backward ? split : whole);
+            assert_int_equal(seen[i], !passes                   ? 0
+                                      : family->splits_backward ? split
+                                      : family->recomputes      ? whole | 1u << PS_OP_RECOMPUTE
+                                                                : whole);
         }
     }
 }
@@ -77,6 +81,7 @@ static void depths_give_the_simulated_peak_of_any_held_sizes(void **state)
             for (int32_t other = 0; other < s.shape.num_stages; other++) {
                 s.pipeline->stage[other].held_after_forward = other == stage ? full : 0;
                 s.pipeline->stage[other].held_after_backward_input = other == stage ? weight : 0;
+                s.pipeline->stage[other].added_by_recompute = other == stage ? weight : 0;
             }
             int64_t most = 0;
             for (int32_t i = list.first[stage]; i < list.first[stage + 1]; i++) {

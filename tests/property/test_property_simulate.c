@@ -99,7 +99,7 @@ static const ps_hop *hop_from(const slow *w, int32_t i)
     bool up = op.kind == PS_OP_FORWARD;
     ps_route route = route_of(w, op);
     int32_t stop = stop_of(&route, op);
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || stage_at(w, op, up ? 1 : -1) < 0)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT || stage_at(w, op, up ? 1 : -1) < 0)
         return NULL;
     return up ? &route.forward_hop[stop] : &route.backward_hop[stop - 1];
 }
@@ -124,23 +124,25 @@ static int64_t least_start(const slow *w, int32_t i)
 {
     ps_op op = w->schedule->op[i];
     int64_t least = 0;
-    int32_t needs[3] = {-1, -1, -1};
+    int32_t needs[4] = {-1, -1, -1, -1};
     bool gradient = op.kind == PS_OP_BACKWARD || op.kind == PS_OP_BACKWARD_INPUT;
     if (i > w->schedule->first[device_of(w, i)])
         needs[0] = i - 1;
     if (op.kind == PS_OP_BACKWARD_WEIGHT)
         needs[1] = find(w, op.stage, op.microbatch, PS_OP_BACKWARD_INPUT, PS_OP_BACKWARD_INPUT);
-    if (gradient)
+    if (gradient || op.kind == PS_OP_RECOMPUTE)
         needs[1] = find(w, op.stage, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
-    for (int n = 0; n < 2; n++)
+    if (gradient)
+        needs[2] = find(w, op.stage, op.microbatch, PS_OP_RECOMPUTE, PS_OP_RECOMPUTE);
+    for (int n = 0; n < 3; n++)
         if (needs[n] >= 0 && end_of(w, needs[n]) > least)
             least = end_of(w, needs[n]);
     if (op.kind == PS_OP_FORWARD)
-        needs[2] = find(w, stage_at(w, op, -1), op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
+        needs[3] = find(w, stage_at(w, op, -1), op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
     if (gradient)
-        needs[2] = find(w, stage_at(w, op, 1), op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
-    if (needs[2] >= 0 && arrival_of(w, needs[2]) > least)
-        least = arrival_of(w, needs[2]);
+        needs[3] = find(w, stage_at(w, op, 1), op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
+    if (needs[3] >= 0 && arrival_of(w, needs[3]) > least)
+        least = arrival_of(w, needs[3]);
     return least;
 }
 
@@ -186,10 +188,13 @@ static int64_t held_by(const slow *w, int32_t stage, int32_t microbatch, int32_t
     int32_t forward = find(w, stage, microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
     int32_t gradient = find(w, stage, microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     int32_t weight = find(w, stage, microbatch, PS_OP_BACKWARD_WEIGHT, PS_OP_BACKWARD);
+    int32_t again = find(w, stage, microbatch, PS_OP_RECOMPUTE, PS_OP_RECOMPUTE);
     int32_t limit = after ? now + 1 : now; // ops below it have ended
     if (forward < 0 || forward > now || weight < limit)
         return 0;
-    return gradient < limit ? s->held_after_backward_input : s->held_after_forward;
+    if (gradient < limit)
+        return s->held_after_backward_input;
+    return s->held_after_forward + (again >= 0 && again <= now ? s->added_by_recompute : 0);
 }
 
 static void check_memory(const slow *w, const ps_timeline *timeline)
@@ -234,6 +239,27 @@ static void timeline_and_peak_memory_equal_a_slow_simulators(void **state)
         }
         assert_int_equal(timeline.makespan_ns, makespan);
         check_memory(&w, &timeline);
+    }
+}
+
+// A limit of what a device needs is kept, one less is exceeded, on every device by itself.
+static void a_schedule_fits_into_its_peaks_and_into_nothing_less(void **state)
+{
+    ps_rng rng = {18};
+    for (int32_t round = 0; round < ROUNDS; round++) {
+        ps_pipeline *pipeline;
+        ps_schedule schedule = random_schedule(*state, &rng, round, &pipeline);
+        ps_timeline timeline = simulate(*state, pipeline, &schedule);
+        ps_status status = {0};
+        for (int32_t device = 0; device < pipeline->num_devices; device++)
+            pipeline->device[device].memory_limit = timeline.device[device].peak_memory;
+        assert_ok(ps_timeline_fits(pipeline, &timeline, &status), &status);
+        for (int32_t device = 0; device < pipeline->num_devices; device++) {
+            pipeline->device[device].memory_limit--;
+            assert_int_equal(ps_timeline_fits(pipeline, &timeline, &status), PS_INFEASIBLE);
+            pipeline->device[device].memory_limit++;
+            status = (ps_status){0};
+        }
     }
 }
 
@@ -449,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(timeline_and_peak_memory_equal_a_slow_simulators),
+        test_in_arena(a_schedule_fits_into_its_peaks_and_into_nothing_less),
         test_in_arena(idle_classes_equal_a_count_of_ticks),
         test_in_arena(times_scaled_by_k_scale_the_makespan_by_k),
         test_in_arena(jitter_stays_between_all_times_at_their_least_and_at_their_most),

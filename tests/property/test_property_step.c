@@ -239,7 +239,9 @@ static void the_period_lies_between_its_bounds(void **state)
             assert_true(repeated >=
                         s.timeline.device[d].busy_ns + s.step->optimizer_ns[d] + tail.device[d].gather_exposed_ns);
         assert_true(repeated <= tail.iteration_ns);
-        assert_true(repeated >= tail.device[0].ready_ns - s.timeline.device[0].first_start_ns || s.step->barrier);
+        // With routes from both ends the last device may be ahead of the first, whose step is shorter then.
+        if (s.pipeline->num_routes == 0 && !s.step->barrier)
+            assert_true(repeated >= tail.device[0].ready_ns - s.timeline.device[0].first_start_ns);
     }
 }
 

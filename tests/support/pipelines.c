@@ -38,6 +38,8 @@ ps_pipeline *looped_stages(ps_arena *arena, int32_t devices, int32_t stages, int
         stage->duration_ns[PS_OP_BACKWARD_WEIGHT] = cost.backward_weight_ns;
         stage->held_after_forward = cost.held_after_forward;
         stage->held_after_backward_input = cost.held_after_backward_input;
+        stage->duration_ns[PS_OP_RECOMPUTE] = cost.recompute_ns;
+        stage->added_by_recompute = cost.added_by_recompute;
     }
     for (int32_t s = 0; s + 1 < stages; s++) {
         ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
@@ -59,7 +61,7 @@ ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_
     ps_pipeline *pipeline = empty_pipeline(arena, devices, stages, microbatches);
     for (int32_t s = 0; s < stages; s++) {
         ps_stage *stage = &pipeline->stage[s];
-        for (int kind = 0; kind < PS_OP_KINDS; kind++)
+        for (int kind = 0; kind <= PS_OP_BACKWARD_WEIGHT; kind++)
             stage->duration_ns[kind] = ps_rng_range(rng, 0, 9);
         stage->held_after_forward = ps_rng_range(rng, 0, 9);
         stage->held_after_backward_input = ps_rng_range(rng, 0, 9);
@@ -80,8 +82,13 @@ ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_
 void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind)
 {
     ps_schedule_shape shape = {.num_devices = pipeline->num_devices, .num_stages = pipeline->num_stages};
-    for (int32_t s = 0; s < pipeline->num_stages; s++)
-        pipeline->stage[s].device = ps_schedule_device(ps_schedule_family_at(kind)->placement, shape, s);
+    const ps_schedule_family *family = ps_schedule_family_at(kind);
+    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+        ps_stage *stage = &pipeline->stage[s];
+        stage->device = ps_schedule_device(family->placement, shape, s);
+        stage->duration_ns[PS_OP_RECOMPUTE] = family->recomputes ? (7 * s + 3) % 10 : 0;
+        stage->added_by_recompute = family->recomputes ? (5 * s + 2) % 10 : 0;
+    }
     for (int32_t s = 0; s + 1 < pipeline->num_stages; s++)
         if (pipeline->stage[s].device == pipeline->stage[s + 1].device)
             pipeline->forward_hop[s] = pipeline->backward_hop[s] = (ps_hop){0};

@@ -18,6 +18,8 @@ typedef struct costs {
     int64_t hop_occupy_ns;
     int64_t held_after_forward;
     int64_t held_after_backward_input;
+    int64_t recompute_ns;
+    int64_t added_by_recompute;
 } costs;
 
 // One stage a device, all alike; or several in the loop placement.
@@ -27,7 +29,8 @@ ps_pipeline *looped_stages(ps_arena *arena, int32_t devices, int32_t stages, int
 // Loop placement, every time up to 9, hops with latency and occupancy, every held size up to 9.
 ps_pipeline *random_stages(ps_arena *arena, ps_rng *rng, int32_t devices, int32_t stages, int32_t microbatches);
 
-// Move the stages of a pipeline to where a family wants them; nothing is sent within a device.
+// Move the stages of a pipeline to where a family wants them; nothing is sent within a device. Where the family has R,
+// every stage gets some time and memory for it.
 void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind);
 
 // Two stages a device in a V, all alike.

@@ -47,6 +47,11 @@ static void place_layers(ps_arena *arena, ps_plan_stage *stage, int32_t place)
         stage->layer_name[layer] = block_name(arena, first + layer);
 }
 
+static bool has_recompute_op(const ps_layout *layout)
+{
+    return layout->schedule == PS_SCHEDULE_GPIPE_RECOMPUTE;
+}
+
 // The first and the last stage share a weight unless one rank has both; the ways of dualpipe share all that they have.
 static void tie_stages(ps_plan *plan)
 {
@@ -88,6 +93,7 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
             .param_gather_ns = layout->dp > 1 ? 900000 + 10 * place : 0,
             .sync_buckets = odd % 2 ? 2 : 1,
             .held_after_forward_bytes = 1000000 + 1000 * odd,
+            .added_by_recompute_bytes = has_recompute_op(layout) ? 700000 + 1000 * odd : 0,
             .held_after_backward_input_bytes = 400000 + 1000 * odd,
             .transient_bytes = 50000 + 100 * odd,
             .output_bytes = place + 1 < way_stages(layout) ? 65536 : 0,
@@ -200,11 +206,11 @@ static void make_ranks(ps_arena *arena, ps_plan *plan)
                                                   .gpu = rank % plan->ranks_per_node};
 }
 
-static int64_t cost_of(const ps_plan_stage *stage, int kind)
+static int64_t cost_of(const ps_plan *plan, const ps_plan_stage *stage, int kind)
 {
-    int64_t input = stage->recompute_ns + stage->backward_input_ns;
-    int64_t cost[PS_OP_KINDS] = {stage->forward_ns, input + stage->backward_weight_ns, input,
-                                 stage->backward_weight_ns};
+    int64_t input = (has_recompute_op(&plan->layout) ? 0 : stage->recompute_ns) + stage->backward_input_ns;
+    int64_t cost[PS_OP_KINDS] = {stage->forward_ns, input + stage->backward_weight_ns, input, stage->backward_weight_ns,
+                                 stage->recompute_ns};
     return cost[kind] + stage->op_overhead_ns;
 }
 
@@ -241,7 +247,7 @@ static void pass_on(const run *r, ps_op op, int64_t end)
     bool end_of_way = backward ? op.stage % way == 0 : to % way == 0;
     if (!backward && end_of_way)
         *arrival_of(r, 1, op.stage, op.microbatch) = end; // the loss: its backward may begin
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || end_of_way)
+    if (op.kind >= PS_OP_BACKWARD_WEIGHT || end_of_way)
         return;
     const ps_plan_hop *hop = hop_from_to(plan, op.stage, to);
     assert(hop);
@@ -264,13 +270,13 @@ static bool advance(const run *r, int32_t device)
     if (at == schedule->first[device + 1])
         return false;
     ps_op op = schedule->op[at];
-    int64_t ready = 0; // W waits for its own I, which stands before it on this device
-    if (op.kind != PS_OP_BACKWARD_WEIGHT)
+    int64_t ready = 0; // W waits for its own I, R for its own F, which stand before them on this device
+    if (op.kind < PS_OP_BACKWARD_WEIGHT)
         ready = *arrival_of(r, op.kind != PS_OP_FORWARD, op.stage, op.microbatch);
     if (ready < 0)
         return false;
     r->start[at] = ready > r->clock[device] ? ready : r->clock[device];
-    r->end[at] = r->start[at] + cost_of(&r->plan->stage[op.stage], op.kind);
+    r->end[at] = r->start[at] + cost_of(r->plan, &r->plan->stage[op.stage], op.kind);
     r->clock[device] = r->end[at];
     r->next[device]++;
     pass_on(r, op, r->end[at]);
@@ -311,11 +317,13 @@ static void settle_device_times(ps_plan *plan, const run *r)
         ps_op op = plan->schedule.op[at];
         if (op.kind == PS_OP_FORWARD && r->end[at] > last_forward)
             last_forward = r->end[at];
-        if (op.kind != PS_OP_FORWARD && r->start[at] < first_backward)
+        if (op.kind != PS_OP_FORWARD && op.kind != PS_OP_RECOMPUTE && r->start[at] < first_backward)
             first_backward = r->start[at];
         if (r->end[at] > makespan)
             makespan = r->end[at];
     }
+    if (last_forward < first_backward) // no time is between them
+        last_forward = first_backward;
     plan->prediction.makespan_ns = makespan;
     plan->prediction.span_ns = 0;
     for (int32_t index = 0; index < plan->num_devices; index++) {
@@ -350,8 +358,8 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
         ps_plan_stage *stage = &plan->stage[index];
         stage->launch_count = 0;
         stage->single_microbatch_bytes = stage->parameter_bytes + stage->gradient_bytes + stage->optimizer_bytes +
-                                         stage->held_after_forward_bytes + stage->held_after_backward_input_bytes +
-                                         stage->transient_bytes;
+                                         stage->held_after_forward_bytes + stage->added_by_recompute_bytes +
+                                         stage->held_after_backward_input_bytes + stage->transient_bytes;
     }
     for (int32_t index = 0; index < plan->num_devices; index++) {
         ps_plan_device *device = &plan->device[index];
@@ -377,8 +385,10 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
                     stage->launch_count = open[op.stage];
             } else if (op.kind == PS_OP_BACKWARD_WEIGHT) {
                 held -= stage->held_after_backward_input_bytes;
+            } else if (op.kind == PS_OP_RECOMPUTE) {
+                held += stage->added_by_recompute_bytes;
             } else {
-                held -= stage->held_after_forward_bytes;
+                held -= stage->held_after_forward_bytes + stage->added_by_recompute_bytes;
                 held += op.kind == PS_OP_BACKWARD_INPUT ? stage->held_after_backward_input_bytes : 0;
                 pairs--;
                 open[op.stage]--;

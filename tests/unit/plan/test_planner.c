@@ -309,6 +309,42 @@ static void every_schedule_gives_a_plan_that_holds(void **state)
     }
 }
 
+// The recompute of its own hides in the wait for gradients; all else is the same, so the plan is no slower and holds
+// more while a stage is recomputed.
+static void a_recompute_op_is_no_slower_than_one_inside_the_backward(void **state)
+{
+    static const char *const kinds[] = {"gpipe", "gpipe-recompute"};
+    ps_plan plan[2];
+    for (int i = 0; i < 2; i++)
+        plan[i] = plan_of(*state, timed_model, "1x2xA100-SXM4-80GB",
+                          OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "2", "micro-batch-size", "1",
+                                  "recompute", "full", "schedule", kinds[i]));
+    assert_true(plan[0].feasible && plan[1].feasible);
+    assert_true(plan[1].prediction.pipeline_ns < plan[0].prediction.pipeline_ns);
+    assert_int_equal(plan[1].layout.schedule, PS_SCHEDULE_GPIPE_RECOMPUTE);
+    assert_int_equal(plan[1].layout.recompute, PS_RECOMPUTE_FULL);
+    for (int32_t stage = 0; stage < 2; stage++) {
+        assert_int_equal(plan[0].stage[stage].added_by_recompute_bytes, 0);
+        assert_true(plan[1].stage[stage].recompute_ns == 0 || plan[1].stage[stage].added_by_recompute_bytes > 0);
+    }
+    ps_pipeline pipeline;
+    ps_status status = {0};
+    assert_ok(ps_plan_pipeline(*state, &plan[1], &pipeline, &status), &status);
+    ps_schedule_bound bound;
+    ps_schedule_bound_compute(&pipeline, true, &bound);
+    assert_true(bound.makespan_ns <= plan[1].prediction.makespan_ns);
+}
+
+static void a_recompute_op_needs_full_recompute(void **state)
+{
+    ps_plan plan = plan_of(*state, timed_model, "1x2xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "2", "recompute", "none",
+                                   "schedule", "gpipe-recompute"));
+    assert_false(plan.feasible);
+    assert_string_equal(plan.reason[0].rule, "gpipe-recompute-full");
+    assert_string_equal(plan.reason[0].hint, "--recompute full, or --schedule gpipe");
+}
+
 static void v_schedules_want_two_layers_a_rank(void **state)
 {
     ps_plan plan = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
@@ -481,6 +517,8 @@ int main(void)
         test_in_arena(a_time_limit_cuts_a_batch_short),
         test_in_arena(the_optimizer_barrier_decides_what_counts),
         test_in_arena(every_schedule_gives_a_plan_that_holds),
+        test_in_arena(a_recompute_op_is_no_slower_than_one_inside_the_backward),
+        test_in_arena(a_recompute_op_needs_full_recompute),
         test_in_arena(v_schedules_want_two_layers_a_rank),
         test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
         test_in_arena(dualpipe_holds_every_parameter_twice),

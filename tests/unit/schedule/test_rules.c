@@ -42,15 +42,15 @@ static bool compare(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *p
 static void shipped_rules_equal_the_families_op_for_op(void **state)
 {
     static const ps_schedule_kind kinds[] = {PS_SCHEDULE_GPIPE, PS_SCHEDULE_1F1B, PS_SCHEDULE_INTERLEAVED,
-                                             PS_SCHEDULE_ZB_H1};
-    int32_t legal[4] = {0};
+                                             PS_SCHEDULE_ZB_H1, PS_SCHEDULE_GPIPE_RECOMPUTE};
+    int32_t legal[5] = {0};
     (void)state;
     for (int32_t ranks = 1; ranks <= 9; ranks++)
         for (int32_t microbatches = 1; microbatches <= 3 * ranks; microbatches++)
             for (int32_t chunks = 1; chunks <= 4; chunks++) {
                 ps_arena *arena = ps_arena_new(0);
                 const ps_pipeline *pipeline = looped_stages(arena, ranks, chunks * ranks, microbatches, unit);
-                for (int32_t index = 0; index < 4; index++)
+                for (int32_t index = 0; index < 5; index++)
                     legal[index] += compare(arena, kinds[index], pipeline);
                 ps_arena_free(arena);
             }
@@ -58,6 +58,7 @@ static void shipped_rules_equal_the_families_op_for_op(void **state)
     assert_int_equal(legal[1], 135);
     assert_int_equal(legal[2], 81); // m = p, 2p, 3p and v = 2, 3, 4 for each p
     assert_int_equal(legal[3], 135);
+    assert_int_equal(legal[4], 135);
 }
 
 static ps_code generate(ps_arena *arena, const char *text, ps_pipeline *pipeline, ps_schedule *out, ps_status *status)
@@ -118,6 +119,21 @@ static void conditions_see_what_has_been_written(void **state)
                  looped_stages(*state, 1, 1, 3, unit), cells);
 }
 
+// R's follow the order of the backwards, as far ahead as the rule says; conditions see how many there are.
+static void recomputes_stand_where_the_rounds_put_them(void **state)
+{
+    static const char *const ahead[] = {"0F0 0F1 0F2 0F3 0R0 0R1 0B0 0R2 0B1 0R3 0B2 0B3"};
+    static const char *const split[] = {"0F0 1F0 1R0 1I0 0F1 0R0 0I0 1W0 1F1 1R1 1I1 0W0 0R1 0I1 1W1 0W1"};
+    expect_cells(*state,
+                 "format: pipesched/rules/v1\nbackward: fused\nwarmup: m\nsteady: F\n"
+                 "drain: R R when recomputed < 2 B\n",
+                 equal_stages(*state, 1, 4, unit), ahead);
+    expect_cells(*state,
+                 "format: pipesched/rules/v1\nbackward: split\ngroup: 1\nwarmup: 1\nsteady: F R I W when f > 2\n"
+                 "drain: R I W\n",
+                 looped_stages(*state, 1, 2, 2, unit), split);
+}
+
 static void rules_whose_ops_wait_for_each_other_are_refused_with_the_cycle(void **state)
 {
     ps_pipeline *pipeline = looped_stages(*state, 2, 2, 2, unit);
@@ -149,6 +165,7 @@ int main(void)
         test_in_arena(a_v_turns_on_the_last_rank),
         test_in_arena(a_given_placement_may_put_more_stages_on_one_rank),
         test_in_arena(conditions_see_what_has_been_written),
+        test_in_arena(recomputes_stand_where_the_rounds_put_them),
         test_in_arena(rules_whose_ops_wait_for_each_other_are_refused_with_the_cycle),
         test_in_arena(an_unknown_name_has_a_nearest_one),
     };

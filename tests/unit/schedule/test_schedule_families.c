@@ -52,6 +52,58 @@ static void idle_share_of_1f1b_and_gpipe_is_p_minus_1_over_m_plus_p_minus_1(void
     }
 }
 
+// (m + p - 1)(F + B) + m R + 2 (p - 1) c: what R inside B would add for each of the other stages is hidden while they
+// wait. Held: the inputs of all micro-batches and what R adds for one.
+static void gpipe_recompute_hides_all_recomputes_but_those_of_one_stage(void **state)
+{
+    costs cost = {.forward_ns = 10, .backward_ns = 21, .held_after_forward = 3, .added_by_recompute = 17};
+    for (int32_t p = 1; p <= 9; p++) {
+        for (int32_t m = 1; m <= 3 * p; m++) {
+            for (int32_t hop = 0; hop <= 8; hop += 4) {
+                cost.recompute_ns = 7;
+                cost.hop_latency_ns = hop;
+                ps_pipeline *pipeline = equal_stages(*state, p, m, cost);
+                ps_timeline t = run(*state, pipeline, PS_SCHEDULE_GPIPE_RECOMPUTE);
+                assert_int_equal(t.makespan_ns, (m + p - 1) * 31 + m * 7 + 2 * (p - 1) * hop);
+                assert_int_equal(t.busy_ns, (int64_t)p * m * 38);
+                for (int32_t device = 0; device < p; device++) {
+                    assert_int_equal(t.device[device].in_flight_peak, m);
+                    assert_int_equal(t.device[device].peak_activation, 3 * m + 17);
+                }
+                ps_schedule_bound bound;
+                ps_schedule_bound_compute(pipeline, true, &bound);
+                assert_int_equal(bound.makespan_ns, t.makespan_ns);
+                cost.backward_ns = 28;
+                cost.recompute_ns = 0;
+                assert_int_equal(makespan(*state, p, m, PS_SCHEDULE_GPIPE, cost), t.makespan_ns + (p - 1) * 7);
+                cost.backward_ns = 21;
+            }
+        }
+    }
+}
+
+// Whatever the costs: every B starts no later than the end of its R and its gradient together would let it.
+static void a_recompute_of_its_own_is_never_slower_than_one_inside_the_backward(void **state)
+{
+    ps_rng rng = {21};
+    for (int32_t round = 0; round < 200; round++) {
+        int32_t p = (int32_t)ps_rng_range(&rng, 1, 7);
+        ps_pipeline *apart = random_stages(*state, &rng, p, p, (int32_t)ps_rng_range(&rng, 1, 12));
+        ps_pipeline inside = *apart;
+        inside.stage = ps_new(*state, ps_stage, p);
+        for (int32_t s = 0; s < p; s++) {
+            apart->stage[s].duration_ns[PS_OP_RECOMPUTE] = ps_rng_range(&rng, 0, 9);
+            inside.stage[s] = apart->stage[s];
+            inside.stage[s].duration_ns[PS_OP_BACKWARD] += apart->stage[s].duration_ns[PS_OP_RECOMPUTE];
+            inside.stage[s].duration_ns[PS_OP_RECOMPUTE] = 0;
+        }
+        ps_timeline own = run(*state, apart, PS_SCHEDULE_GPIPE_RECOMPUTE);
+        ps_timeline whole = run(*state, &inside, PS_SCHEDULE_GPIPE);
+        assert_true(own.makespan_ns <= whole.makespan_ns);
+        assert_int_equal(own.busy_ns, whole.busy_ns);
+    }
+}
+
 // Eight devices, 32 micro-batches, F = B = 1: both take 78 slots and idle 17.95 %, but GPipe holds 32 micro-batches.
 static void gpipe_and_1f1b_differ_in_memory_only(void **state)
 {
@@ -175,11 +227,12 @@ static void zb_h1_needs_the_memory_of_1f1b_and_zb_h2_twice_as_much(void **state)
 // Fewer micro-batches than the pipeline is deep is slow, not wrong.
 static void every_one_stage_family_runs_any_number_of_micro_batches(void **state)
 {
-    const ps_schedule_kind kinds[] = {PS_SCHEDULE_GPIPE, PS_SCHEDULE_1F1B, PS_SCHEDULE_ZB_H1, PS_SCHEDULE_ZB_H2};
+    const ps_schedule_kind kinds[] = {PS_SCHEDULE_GPIPE, PS_SCHEDULE_1F1B, PS_SCHEDULE_ZB_H1, PS_SCHEDULE_ZB_H2,
+                                      PS_SCHEDULE_GPIPE_RECOMPUTE};
     costs cost = {.forward_ns = 3, .backward_input_ns = 2, .backward_weight_ns = 2, .hop_latency_ns = 1};
     for (int32_t p = 1; p <= 9; p++)
         for (int32_t m = 1; m <= 2 * p + 1; m++)
-            for (int k = 0; k < 4; k++)
+            for (int k = 0; k < 5; k++)
                 assert_true(makespan(*state, p, m, kinds[k], cost) >= m * 7);
 }
 
@@ -191,6 +244,9 @@ static void first_ops_of_each_family_are_in_the_published_order(void **state)
         const char *cells[2];
     } cases[] = {
         {PS_SCHEDULE_GPIPE, 2, {"0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3", "1F0 1F1 1F2 1F3 1B0 1B1 1B2 1B3"}},
+        {PS_SCHEDULE_GPIPE_RECOMPUTE,
+         2,
+         {"0F0 0F1 0F2 0F3 0R0 0B0 0R1 0B1 0R2 0B2 0R3 0B3", "1F0 1F1 1F2 1F3 1R0 1B0 1R1 1B1 1R2 1B2 1R3 1B3"}},
         {PS_SCHEDULE_1F1B, 2, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"}},
         {PS_SCHEDULE_INTERLEAVED,
          4,
@@ -224,6 +280,7 @@ static void several_stages_on_a_device_are_refused_with_the_family_that_takes_th
         ps_schedule_kind kind;
         const char *rule;
     } cases[] = {{PS_SCHEDULE_GPIPE, "gpipe-one-stage"},
+                 {PS_SCHEDULE_GPIPE_RECOMPUTE, "gpipe-recompute-one-stage"},
                  {PS_SCHEDULE_1F1B, "1f1b-one-stage"},
                  {PS_SCHEDULE_ZB_H1, "zb-h1-one-stage"},
                  {PS_SCHEDULE_ZB_H2, "zb-h2-one-stage"}};
@@ -334,6 +391,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_in_arena(gpipe_and_1f1b_take_the_textbook_time),
+        test_in_arena(gpipe_recompute_hides_all_recomputes_but_those_of_one_stage),
+        test_in_arena(a_recompute_of_its_own_is_never_slower_than_one_inside_the_backward),
         test_in_arena(idle_share_of_1f1b_and_gpipe_is_p_minus_1_over_m_plus_p_minus_1),
         test_in_arena(gpipe_and_1f1b_differ_in_memory_only),
         test_in_arena(no_order_of_the_same_work_is_faster),

@@ -33,6 +33,7 @@ static void two_ranks_that_send_first_wait_for_each_other(void **state)
     assert_verdict(*state, text, PS_SEND_RENDEZVOUS, "deadlock",
                    "rank 0 at 0SEND_F1 waits for 1RECV_F1 of rank 1; rank 1 at 1SEND_F0 waits for 2RECV_F0 of rank 0");
     assert_passes(*state, text, PS_SEND_BUFFERED);
+    assert_passes(*state, text, PS_SEND_BATCH);
 }
 
 // Even ranks send first and odd ranks receive first, but further on.
@@ -42,6 +43,43 @@ static void swapping_the_order_on_odd_ranks_does_not_help_across_ops(void **stat
     assert_verdict(*state, text, PS_SEND_RENDEZVOUS, "deadlock",
                    "rank 0 at 0SEND_F2 waits for 1RECV_F2 of rank 1; rank 1 at 3SEND_B0 waits for 2RECV_B0 of rank 0");
     assert_passes(*state, text, PS_SEND_BUFFERED);
+}
+
+// As torch's batch_isend_irecv: what stands between ops of a rank begins together and ends together.
+static void transfers_of_a_batch_do_not_wait_for_each_other(void **state)
+{
+    assert_passes(*state, "2RECV_F0,0SEND_F0\n1RECV_F0,1SEND_F0,3F0\n", PS_SEND_BATCH);
+    // The batch of rank 0 ends with its later half, and that of rank 1 stands behind an op.
+    assert_passes(*state, "0F2,0SEND_F2,2RECV_B0,2B0\n3B0,3SEND_B0,3F1,3B1,1RECV_F2\n", PS_SEND_BATCH);
+}
+
+// A rank leaves a batch when all of it has ended: here each waits for what the other sends after its own.
+static void batches_that_need_each_other_are_a_deadlock(void **state)
+{
+    assert_verdict(*state, "0SEND_F0,2RECV_F1,2F1,0SEND_F1\n1RECV_F0,1F0,1RECV_F1,1F1,1SEND_F1\n", PS_SEND_BATCH,
+                   "deadlock",
+                   "rank 0 at 2RECV_F1 waits for 1SEND_F1 of rank 1; rank 1 at 1RECV_F1 waits for 0SEND_F1 of rank 0");
+}
+
+// Rank 0 has one batch of them all, each of which ends in a batch of its own: none is looked at again and again.
+static void a_long_batch_is_checked_once(void **state)
+{
+    enum { MANY = 200000 };
+    ps_text text = {.arena = *state};
+    for (int32_t m = 0; m < MANY; m++)
+        ps_text_addf(&text, "%s0SEND_F%d", m ? "," : "", (int)m);
+    for (int32_t m = 0; m < MANY; m++)
+        ps_text_addf(&text, "%c1RECV_F%d,1F%d", m ? ',' : '\n', (int)m, (int)m);
+    assert_passes(*state, text.data, PS_SEND_BATCH);
+    assert_passes(*state, text.data, PS_SEND_RENDEZVOUS);
+}
+
+// NCCL pairs the transfers of two ranks by their order, in a batch too.
+static void batched_transfers_arrive_in_the_order_in_which_they_are_sent(void **state)
+{
+    assert_verdict(*state, "0SEND_F0,0SEND_F1\n1RECV_F1,1RECV_F0\n", PS_SEND_BATCH, "transfer-order",
+                   "rank 0 sends 0SEND_F0 before 0SEND_F1, but rank 1 receives 1RECV_F1 before 1RECV_F0");
+    assert_passes(*state, "0SEND_F0,0SEND_F1\n1RECV_F0,1RECV_F1\n", PS_SEND_BATCH);
 }
 
 // Rank 0 has stages 0 and 2, rank 1 has 1 and 3; neither sends before it has received.
@@ -213,6 +251,7 @@ static void no_family_deadlocks_and_no_receive_could_come_later(void **state)
             assert_ok(ps_actions_add_transfers(arena, &placement, &compute, &all, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_RENDEZVOUS, &status), &status);
             assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_BUFFERED, &status), &status);
+            assert_ok(ps_actions_check_transfers(arena, &all, PS_SEND_BATCH, &status), &status);
             // Where several stages of a rank wait at once, one RECV made later can make room for another.
             if (ps_schedule_family_at((ps_schedule_kind)kind)->kind <= PS_SCHEDULE_ZB_H2)
                 early += check_lateness(arena, &all);
@@ -227,6 +266,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_in_arena(two_ranks_that_send_first_wait_for_each_other),
         test_in_arena(swapping_the_order_on_odd_ranks_does_not_help_across_ops),
+        test_in_arena(transfers_of_a_batch_do_not_wait_for_each_other),
+        test_in_arena(batches_that_need_each_other_are_a_deadlock),
+        test_in_arena(a_long_batch_is_checked_once),
+        test_in_arena(batched_transfers_arrive_in_the_order_in_which_they_are_sent),
         test_in_arena(receiving_first_everywhere_is_a_deadlock_with_buffers_too),
         test_in_arena(nothing_is_sent_within_a_rank),
         test_in_arena(a_long_cycle_names_its_first_ranks_and_counts_the_rest),

@@ -41,6 +41,21 @@ static void an_op_before_what_it_needs_on_its_own_device_is_a_deadlock(void **st
                    "1W0 (device 1) waits for 1I0 (device 1), which waits behind 1W0");
 }
 
+// R stands between a stage's F and its backward, for every micro-batch or for none.
+static void a_recompute_out_of_its_place_is_named(void **state)
+{
+    assert_refused(*state, "0R0 0F0 0F1 0B0 0R1 0B1", "1F0 1F1 1B0 1B1", "deadlock",
+                   "0R0 (device 0) waits for 0F0 (device 0), which waits behind 0R0");
+    assert_refused(*state, "0F0 0F1 0B0 0R0 0R1 0B1", "1F0 1F1 1B0 1B1", "deadlock",
+                   "0B0 (device 0) waits for 0R0, which stands behind it");
+    assert_refused(*state, "0F0 0F1 0B0 0B1", "1F0 1F1 1I0 1R0 1W0 1R1 1B1", "deadlock",
+                   "1I0 (device 1) waits for 1R0, which stands behind it");
+    assert_refused(*state, "0F0 0F1 0R1 0B0 0B1", "1F0 1F1 1B0 1B1", "incomplete-schedule",
+                   "0R0 is missing on device 0: stage 0 recomputes micro-batch 1, so it has to recompute all");
+    assert_refused(*state, "0F0 0F1 0R0 0R0 0B0 0R1 0B1", "1F0 1F1 1B0 1B1", "duplicate-op",
+                   "device 0 has 0R0 twice, the second time as op 3");
+}
+
 // Device 0 waits for the cycle without being part of it.
 static void devices_that_only_wait_for_the_cycle_are_left_out(void **state)
 {
@@ -165,6 +180,7 @@ int main(void)
         test_in_arena(faults_on_routes_are_named),
         test_in_arena(a_deadlock_names_the_cycle),
         test_in_arena(an_op_before_what_it_needs_on_its_own_device_is_a_deadlock),
+        test_in_arena(a_recompute_out_of_its_place_is_named),
         test_in_arena(devices_that_only_wait_for_the_cycle_are_left_out),
         test_in_arena(a_long_cycle_is_cut_and_says_how_much_is_left_out),
         test_in_arena(a_missing_op_is_named),

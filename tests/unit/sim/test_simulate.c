@@ -136,6 +136,71 @@ static void memory_is_held_from_forward_to_backward_and_on_to_w(void **state)
     assert_int_equal(t.device[0].in_flight_peak, 2);
 }
 
+// Stage 0 recomputes while the gradient is on its way, stage 1 has to do so first; one stage may and another not.
+static void a_recompute_fills_the_wait_for_the_gradient(void **state)
+{
+    static const char *const both[] = {"0F0 0R0 0B0", "1F0 1R0 1B0"};
+    static const char *const first[] = {"0F0 0R0 0B0", "1F0 1B0"};
+    ps_pipeline *pipeline =
+        equal_stages(*state, 2, 1, (costs){.forward_ns = 4, .backward_ns = 8, .recompute_ns = 3, .hop_latency_ns = 1});
+    ps_schedule schedule = schedule_from_cells(*state, both, 2);
+    ps_timeline t = simulate(*state, pipeline, &schedule);
+    assert_int_equal(start_of(&schedule, &t, "0R0"), 4);
+    assert_int_equal(start_of(&schedule, &t, "1R0"), 9);
+    assert_int_equal(start_of(&schedule, &t, "1B0"), 12);
+    assert_int_equal(start_of(&schedule, &t, "0B0"), 21);
+    assert_int_equal(t.makespan_ns, 29);
+    assert_int_equal(t.busy_ns, 30);
+    schedule = schedule_from_cells(*state, first, 2);
+    t = simulate(*state, pipeline, &schedule);
+    assert_int_equal(start_of(&schedule, &t, "1B0"), 9);
+    assert_int_equal(t.makespan_ns, 26);
+}
+
+// The input from F on, the rest from R to the end of I; what W needs after that.
+static void a_recompute_holds_the_activations_until_the_gradient_of_the_input(void **state)
+{
+    static const char *const apart[] = {"0F0 0F1 0R0 0I0 0W0 0R1 0I1 0W1"};
+    static const char *const together[] = {"0F0 0F1 0R0 0R1 0I0 0I1 0W0 0W1"};
+    costs cost = {.forward_ns = 1,
+                  .backward_input_ns = 1,
+                  .backward_weight_ns = 1,
+                  .held_after_forward = 10,
+                  .held_after_backward_input = 30,
+                  .recompute_ns = 1,
+                  .added_by_recompute = 90};
+    ps_pipeline *pipeline = equal_stages(*state, 1, 2, cost);
+    pipeline->stage[0].transient = 7;
+    ps_schedule schedule = schedule_from_cells(*state, apart, 1);
+    ps_timeline t = simulate(*state, pipeline, &schedule);
+    assert_int_equal(t.device[0].peak_activation, 110);
+    assert_int_equal(t.device[0].peak_memory, 117);
+    assert_int_equal(t.device[0].in_flight_peak, 2);
+    schedule = schedule_from_cells(*state, together, 1);
+    t = simulate(*state, pipeline, &schedule);
+    assert_int_equal(t.device[0].peak_activation, 200);
+    // Without R nothing is added, whatever the stage says of it.
+    static const char *const without[] = {"0F0 0F1 0I0 0W0 0I1 0W1"};
+    schedule = schedule_from_cells(*state, without, 1);
+    t = simulate(*state, pipeline, &schedule);
+    assert_int_equal(t.device[0].peak_activation, 40);
+}
+
+// Where the last stage recomputes, the first backward comes after the last forward: no time is between them.
+static void idle_time_has_no_steady_part_between_a_late_backward_and_the_forwards(void **state)
+{
+    ps_pipeline *pipeline =
+        equal_stages(*state, 3, 4, (costs){.forward_ns = 2, .backward_ns = 4, .recompute_ns = 2, .hop_latency_ns = 5});
+    ps_timeline t = run(*state, pipeline, PS_SCHEDULE_GPIPE_RECOMPUTE);
+    for (int32_t device = 0; device < 3; device++) {
+        const ps_device_timeline *d = &t.device[device];
+        assert_int_equal(d->idle.steady_ns, 0);
+        assert_true(d->idle.warmup_ns >= 0 && d->idle.cooldown_ns >= 0);
+        assert_int_equal(d->idle.warmup_ns + d->idle.cooldown_ns, d->idle_ns);
+    }
+    assert_int_equal(t.device[2].idle.warmup_ns, 14); // until its first input
+}
+
 // What is kept for W may be more than the activations were; the peak is then between I and W.
 static void what_w_needs_may_be_the_larger_part(void **state)
 {
@@ -177,6 +242,9 @@ int main(void)
         test_in_arena(stages_of_one_device_pass_data_at_no_cost),
         test_in_arena(a_device_without_stages_is_idle_throughout),
         test_in_arena(whole_backward_and_split_backward_may_be_mixed),
+        test_in_arena(a_recompute_fills_the_wait_for_the_gradient),
+        test_in_arena(a_recompute_holds_the_activations_until_the_gradient_of_the_input),
+        test_in_arena(idle_time_has_no_steady_part_between_a_late_backward_and_the_forwards),
         test_in_arena(memory_is_held_from_forward_to_backward_and_on_to_w),
         test_in_arena(what_w_needs_may_be_the_larger_part),
         test_in_arena(memory_after_an_op_counts),
