@@ -22,10 +22,10 @@ typedef struct budget {
 } budget;
 
 // Of pipelines with one stage a device and with several, for which patterns and moves do more than rules.
-static const budget CYCLES[] = {{20, 50000}, {40, 200000}};
-static const budget POLICY[] = {{150, 250000}, {150, 300000}};
-static const budget LOCAL[] = {{100, 300000}, {400, 1000000}};
-static const budget LOCAL_EXTENDED[] = {{20, 50000}, {50, 100000}};
+static const budget CYCLES[] = {{15, 30000}, {40, 200000}};
+static const budget POLICY[] = {{120, 200000}, {150, 300000}};
+static const budget LOCAL[] = {{70, 150000}, {400, 1000000}};
+static const budget LOCAL_EXTENDED[] = {{12, 30000}, {50, 100000}};
 
 enum { LOST_PARTS = 1000 };
 
