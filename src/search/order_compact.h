@@ -8,6 +8,7 @@
 
 // Move ops of a timed order into idle intervals before them, where memory allows and nothing starts later for it; the
 // value never grows.
-void ps_order_compact(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial);
+// `held`: [ops] scratch. `trial` must be what timed the order last.
+void ps_order_compact(const ps_order_problem *problem, ps_order *order, int64_t *held, ps_order_trial *trial);
 
 #endif
