@@ -149,8 +149,9 @@ static void compaction_never_lengthens_an_order(void **state)
         setting s;
         set_up(*state, seed, 6, &s);
         int64_t before = s.order.value_ns;
-        int64_t *held = ps_new_raw(*state, int64_t, s.problem.first[s.problem.num_devices]);
-        ps_order_compact(&s.problem, &s.order, held, &s.desk.trial);
+        ps_compact_scratch scratch;
+        ps_compact_scratch_new(*state, &s.problem, &scratch);
+        ps_order_compact(&s.problem, &s.order, &scratch, &s.desk.trial);
         assert_true(s.order.value_ns <= before);
         assert_times_are_those_of_the_ops(&s.problem, &s.order, &s.desk);
         shorter += s.order.value_ns < before;
