@@ -131,7 +131,6 @@ void ps_order_new(ps_arena *arena, const ps_order_problem *problem, ps_order *ou
     int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
     *out = (ps_order){.op = ps_new_raw(arena, ps_order_op, ops),
                       .start_ns = ps_new_raw(arena, int64_t, ops),
-                      .held = ps_new_raw(arena, int64_t, ops),
                       .position = ps_new_raw(arena, int32_t, PS_STEPS * pairs),
                       .value_ns = INT64_MAX};
 }
@@ -155,7 +154,6 @@ void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_ord
     size_t pairs = (size_t)problem->num_stages * (size_t)problem->num_microbatches;
     memcpy(to->op, from->op, ops * sizeof *to->op);
     memcpy(to->start_ns, from->start_ns, ops * sizeof *to->start_ns);
-    memcpy(to->held, from->held, ops * sizeof *to->held);
     memcpy(to->position, from->position, PS_STEPS * pairs * sizeof *to->position);
     to->value_ns = from->value_ns;
 }
@@ -172,6 +170,17 @@ int64_t ps_order_held_after(const ps_order_stage *stage, int32_t step, int64_t h
 int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t held)
 {
     return (step == PS_STEP_FORWARD ? held + stage->held_forward : held) + stage->transient;
+}
+
+void ps_order_hold(const ps_order_problem *problem, const ps_order *order, int64_t *held)
+{
+    for (int32_t d = 0; d < problem->num_devices; d++) {
+        int64_t now = 0;
+        for (int32_t i = problem->first[d]; i < problem->first[d + 1]; i++) {
+            held[i] = now;
+            now = ps_order_held_after(&problem->stage[order->op[i].stage], order->op[i].step, now);
+        }
+    }
 }
 
 void ps_order_swap(ps_order *a, ps_order *b)
@@ -205,15 +214,12 @@ bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *
     return true;
 }
 
-void ps_order_to_schedule(ps_arena *arena, const ps_order_problem *problem, const ps_order *order, ps_schedule *out)
+void ps_order_to_schedule(const ps_order_problem *problem, const ps_order *order, ps_schedule *out)
 {
     const uint8_t kind[PS_STEPS] = {PS_OP_FORWARD, problem->fused ? PS_OP_BACKWARD : PS_OP_BACKWARD_INPUT,
                                     PS_OP_BACKWARD_WEIGHT};
     int32_t devices = problem->num_devices;
-    out->num_devices = devices;
-    out->first = ps_new_raw(arena, int32_t, devices + 1);
     memcpy(out->first, problem->first, (size_t)(devices + 1) * sizeof *out->first);
-    out->op = ps_new_raw(arena, ps_op, problem->first[devices]);
     for (int32_t i = 0; i < problem->first[devices]; i++)
         out->op[i] = (ps_op){
             .microbatch = order->op[i].microbatch, .stage = order->op[i].stage, .kind = kind[order->op[i].step]};

@@ -64,14 +64,12 @@ typedef struct ps_order_problem {
 typedef struct ps_order {
     ps_order_op *op;
     int64_t *start_ns;
-    int64_t *held;     // memory held before the op
     int32_t *position; // [(3 stage + step) * microbatches + microbatch]
     int64_t value_ns;
 } ps_order;
 
 // Scratch of one timing.
 typedef struct ps_order_trial {
-    int64_t *start_ns;
     int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch]: input of F, or of the gradient op
     int32_t *next;       // [devices]
     int64_t *clock_ns;   // [devices]
@@ -81,7 +79,6 @@ typedef struct ps_order_trial {
     int32_t *done;       // [3 stages] ops of a kind done
     int32_t *ready;      // stack of devices
     int64_t *lane_free_ns;
-    int64_t value_ns;
     int64_t visits; // ops timed or placed, over all trials and by all who share them
 } ps_order_trial;
 
@@ -117,15 +114,18 @@ void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_ord
 int64_t ps_order_held_after(const ps_order_stage *stage, int32_t step, int64_t held);
 int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t held);
 
-// Settle positions and memory and time an order whose ops were just written. False when it does not fit, can never
-// finish, or takes longer than `limit_ns`; its times are then not set.
+// Settle positions and time an order whose ops were just written. False when it does not fit into memory, can never
+// finish, or takes longer than `limit_ns`; its starts are then anything, its value what it was.
 bool ps_order_time(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int64_t limit_ns);
+
+// Memory held before each op of an order that was timed: [ops].
+void ps_order_hold(const ps_order_problem *problem, const ps_order *order, int64_t *held);
 
 void ps_order_swap(ps_order *a, ps_order *b);
 
-// Take over a schedule with its micro-batches renumbered, and give one back. False when its backward is of the other
-// kind.
+// Take over a schedule with its micro-batches renumbered, and give one back, whose arrays are there. False when its
+// backward is of the other kind.
 bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *schedule, ps_order *out);
-void ps_order_to_schedule(ps_arena *arena, const ps_order_problem *problem, const ps_order *order, ps_schedule *out);
+void ps_order_to_schedule(const ps_order_problem *problem, const ps_order *order, ps_schedule *out);
 
 #endif

@@ -7,6 +7,8 @@
 // short by that (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024, squeeze theirs so).
 #include "search/order_compact.h"
 
+#include <string.h>
+
 #include "search/order_move.h"
 
 // How far ahead an op may be, and how often all devices are gone through.
@@ -33,47 +35,77 @@ typedef struct interval {
     int64_t end_ns;
 } interval;
 
-// The first op behind a gap that fits into it as a whole; -1: none.
-static int32_t find_filler(const ps_order_problem *problem, const ps_order *order, const ps_order_trial *trial,
-                           interval gap, int32_t last)
+typedef struct compaction {
+    const ps_order_problem *problem;
+    ps_order *order;
+    int64_t *held;
+    const ps_order_trial *trial;
+    int32_t *seen; // [3 stages] the gap for which an op of the kind was looked at last, counted on
+    int32_t gaps;
+} compaction;
+
+// The first op behind a gap that fits into it as a whole; -1: none. Of every kind only the next can pass those before.
+static int32_t find_filler(compaction *c, interval gap, int32_t last)
 {
-    for (int32_t from = gap.at + 1; from < last && from <= gap.at + AHEAD; from++) {
-        ps_order_op op = order->op[from];
-        int64_t there = input_there(problem, trial, op);
+    int32_t d = c->problem->stage[c->order->op[gap.at].stage].device;
+    int32_t kinds = PS_STEPS * (c->problem->first_stage[d + 1] - c->problem->first_stage[d]);
+    c->gaps++;
+    for (int32_t from = gap.at; from < last && from <= gap.at + AHEAD && kinds > 0; from++) {
+        ps_order_op op = c->order->op[from];
+        int32_t *seen = &c->seen[PS_STEPS * op.stage + op.step];
+        if (*seen == c->gaps)
+            continue;
+        *seen = c->gaps;
+        kinds--;
+        int64_t there = input_there(c->problem, c->trial, op);
         int64_t start = there > gap.begin_ns ? there : gap.begin_ns;
-        if (start + duration(problem, op) <= gap.end_ns && ps_order_may_jump(problem, order, from, gap.at))
+        if (from > gap.at && start + duration(c->problem, op) <= gap.end_ns &&
+            ps_order_may_jump(c->problem, c->order, c->held, from, gap.at))
             return from;
     }
     return -1;
 }
 
 // One device; true when some op was moved.
-static bool compact_device(const ps_order_problem *problem, ps_order *order, const ps_order_trial *trial, int32_t d)
+static bool compact_device(compaction *c, int32_t d)
 {
-    int32_t last = problem->first[d + 1];
+    ps_order *order = c->order;
+    int32_t first = c->problem->first[d];
+    int32_t last = c->problem->first[d + 1];
     bool any = false;
-    int64_t clock = last > problem->first[d] ? order->start_ns[problem->first[d]] : 0;
-    for (int32_t at = problem->first[d]; at < last; at++) {
+    int64_t clock = last > first ? order->start_ns[first] : 0;
+    for (int32_t at = first; at < last; at++) {
         interval gap = {.at = at, .begin_ns = clock, .end_ns = order->start_ns[at]};
-        int32_t from = gap.end_ns > gap.begin_ns ? find_filler(problem, order, trial, gap, last) : -1;
+        int32_t from = gap.end_ns > gap.begin_ns ? find_filler(c, gap, last) : -1;
         if (from >= 0) {
-            int64_t there = input_there(problem, trial, order->op[from]);
-            ps_order_jump(problem, order, from, at, there > clock ? there : clock);
+            int64_t there = input_there(c->problem, c->trial, order->op[from]);
+            ps_order_jump(order, from, at, there > clock ? there : clock);
+            ps_order_settle(c->problem, order, c->held, at, from);
             any = true;
         }
-        clock = order->start_ns[at] + duration(problem, order->op[at]);
+        clock = order->start_ns[at] + duration(c->problem, order->op[at]);
     }
     return any;
 }
 
-void ps_order_compact(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial)
+void ps_compact_scratch_new(ps_arena *arena, const ps_order_problem *problem, ps_compact_scratch *out)
 {
-    // All devices are gone through with the times from before: what moves makes nothing later.
+    *out = (ps_compact_scratch){.held = ps_new_raw(arena, int64_t, problem->first[problem->num_devices]),
+                                .seen = ps_new_raw(arena, int32_t, PS_STEPS * problem->num_stages)};
+}
+
+void ps_order_compact(const ps_order_problem *problem, ps_order *order, ps_compact_scratch *scratch,
+                      ps_order_trial *trial)
+{
+    compaction c = {.problem = problem, .order = order, .held = scratch->held, .trial = trial, .seen = scratch->seen};
+    memset(scratch->seen, 0, (size_t)PS_STEPS * (size_t)problem->num_stages * sizeof *scratch->seen);
     bool any = true;
+    ps_order_hold(problem, order, scratch->held);
+    // All devices are gone through with the times from before: what moves makes nothing later.
     for (int32_t pass = 0; pass < PASSES && any; pass++) {
         any = false;
         for (int32_t d = 0; d < problem->num_devices; d++)
-            any = compact_device(problem, order, trial, d) || any;
+            any = compact_device(&c, d) || any;
         if (any)
             ps_order_time(problem, order, trial, INT64_MAX);
     }

@@ -43,6 +43,7 @@ typedef struct pattern {
     int32_t *next;       // [3 stages] scratch: micro-batches written
     int32_t **placed;    // [devices] 3 stage + step of the ops placed on it
     int32_t *num_placed; // [devices]
+    ps_compact_scratch compact;
     ps_rng rng;
 } pattern;
 
@@ -185,6 +186,7 @@ static pattern new_pattern(ps_arena *arena, ps_order_desk *desk, ps_order *best)
                  .placed = ps_new(arena, int32_t *, problem->num_devices),
                  .num_placed = ps_new(arena, int32_t, problem->num_devices),
                  .rng = {3}};
+    ps_compact_scratch_new(arena, problem, &p.compact);
     for (int32_t d = 0; d < problem->num_devices; d++)
         p.placed[d] = ps_new(arena, int32_t, PS_STEPS * (problem->first_stage[d + 1] - problem->first_stage[d]));
     return p;
@@ -263,7 +265,7 @@ static int64_t try_pattern(pattern *p)
         return INT64_MAX;
     int64_t value = estimate(p, candidate);
     if (p->best_ns == INT64_MAX || value - p->best_ns < p->best_ns / WORTH_COMPACTING) {
-        ps_order_compact(p->problem, candidate, &p->desk->trial);
+        ps_order_compact(p->problem, candidate, &p->compact, &p->desk->trial);
         value = estimate(p, candidate);
     }
     if (value < p->best_ns) {

@@ -28,6 +28,7 @@ void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_ord
     int64_t ops = problem->first[problem->num_devices];
     *out = (ps_order_graph){.problem = problem,
                             .order = order,
+                            .held = ps_new_raw(arena, int64_t, ops),
                             .tail_ns = ps_new_raw(arena, int64_t, ops),
                             .heap = ps_new_raw(arena, int32_t, ops),
                             .key_ns = ps_new_raw(arena, int64_t, ops),
@@ -153,7 +154,7 @@ static void update_tails(ps_order_graph *g)
     }
 }
 
-void ps_order_graph_set(ps_order_graph *g)
+static void set_tails(ps_order_graph *g)
 {
     int32_t ops = g->problem->first[g->problem->num_devices];
     for (int32_t i = 0; i < ops; i++)
@@ -161,6 +162,12 @@ void ps_order_graph_set(ps_order_graph *g)
     for (int32_t i = 0; i < ops; i++)
         push(g, i, -g->order->start_ns[i]);
     update_tails(g);
+}
+
+void ps_order_graph_set(ps_order_graph *g)
+{
+    ps_order_hold(g->problem, g->order, g->held);
+    set_tails(g);
 }
 
 // Judge the positions low .. high of a device, whose ops have just been moved about.
@@ -272,7 +279,7 @@ static void settle_tails(ps_order_graph *g, int32_t device, int32_t low, int32_t
         anew = anew || (g->problem->first[d] < g->problem->first[d + 1] && begins_anew(g, d));
     forget_log(g);
     if (anew) {
-        ps_order_graph_set(g);
+        set_tails(g);
         return;
     }
     int32_t first = low > g->problem->first[device] ? low - 1 : low;
@@ -292,10 +299,10 @@ bool ps_order_graph_move(ps_order_graph *g, int32_t from, int32_t to, int64_t li
     g->visits += 1 + high - low;
     if (at == from || high - low > WINDOW)
         return false;
-    bool promises = ps_order_window_fits(g->problem, g->order, low, high);
+    bool promises = ps_order_window_fits(g->problem, g->order, g->held, low, high);
     if (promises) {
         rotate_starts(g, from, at);
-        ps_order_settle(g->problem, g->order, low, high);
+        ps_order_settle(g->problem, g->order, g->held, low, high);
         promises = window_promises(g, device, low, high, limit_ns, start);
         if (promises) {
             for (int32_t i = low; i <= high + 1 && i < g->problem->first[device + 1]; i++)
@@ -311,6 +318,6 @@ bool ps_order_graph_move(ps_order_graph *g, int32_t from, int32_t to, int64_t li
         rotate_starts(g, at, from);
     }
     ps_order_shift(g->order->op, at, from);
-    ps_order_settle(g->problem, g->order, low, high);
+    ps_order_settle(g->problem, g->order, g->held, low, high);
     return false;
 }

@@ -12,6 +12,7 @@
 typedef struct ps_order_graph {
     const ps_order_problem *problem;
     ps_order *order;
+    int64_t *held;    // [ops] memory before each
     int64_t *tail_ns; // [ops] by position
     int32_t *heap;    // positions still to be looked at, by `key_ns`
     int64_t *key_ns;  // [ops]
@@ -30,7 +31,7 @@ bool ps_order_graph_serves(const ps_order_problem *problem);
 
 void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_graph *out);
 
-// Tails anew, of an order that has been timed.
+// Tails and memory anew, of an order that has been timed.
 void ps_order_graph_set(ps_order_graph *graph);
 
 // Move the op at `from` to `to`, or as far as it may go, if the value is then at most `limit_ns` and memory suffices.

@@ -22,7 +22,8 @@ typedef struct local {
     ps_order_desk *desk;
     ps_order *order;
     ps_order_graph graph;
-    bool quick; // the graph serves
+    int64_t *held; // [ops] where the graph does not serve
+    bool quick;    // it serves
     ps_rng rng;
     int64_t record_ns; // the best value, of the desk's candidate
 } local;
@@ -47,12 +48,12 @@ static bool move_slowly(local *l, int32_t from, int32_t to, int64_t limit_ns)
     l->desk->trial.visits++;
     if (at == from)
         return false;
-    if (ps_order_window_fits(l->problem, l->order, low, high) &&
-        ps_order_time(l->problem, l->order, &l->desk->trial, limit_ns))
-        return true;
-    ps_order_shift(l->order->op, at, from);
-    ps_order_settle(l->problem, l->order, low, high);
-    return false;
+    bool moved = ps_order_window_fits(l->problem, l->order, l->held, low, high) &&
+                 ps_order_time(l->problem, l->order, &l->desk->trial, limit_ns);
+    if (!moved)
+        ps_order_shift(l->order->op, at, from);
+    ps_order_settle(l->problem, l->order, l->held, low, high);
+    return moved;
 }
 
 // One step; true when it was accepted.
@@ -96,6 +97,8 @@ static ps_code search_round(local *l, int64_t visits, int64_t level_ns)
     int64_t begun = l->desk->trial.visits;
     if (l->quick)
         ps_order_graph_set(&l->graph);
+    else
+        ps_order_hold(l->problem, l->order, l->held);
     for (int64_t count = 0; l->record_ns > l->desk->bound_ns; count++) {
         int64_t used = l->desk->trial.visits - begun;
         if (used >= visits)
@@ -116,6 +119,8 @@ ps_code ps_order_local(ps_arena *arena, ps_order_desk *desk, int64_t visits, ps_
     l.quick = ps_order_graph_serves(problem);
     if (l.quick)
         ps_order_graph_new(arena, problem, order, &l.graph);
+    else
+        l.held = ps_new_raw(arena, int64_t, problem->first[problem->num_devices]);
     ps_order_time(problem, order, &desk->trial, INT64_MAX);
     keep_record(&l);
     for (int32_t round = 0; round < ROUNDS && code == PS_OK && l.record_ns > desk->bound_ns; round++) {

@@ -30,55 +30,56 @@ int32_t ps_order_shift(ps_order_op *op, int32_t from, int32_t to)
     return at;
 }
 
-bool ps_order_window_fits(const ps_order_problem *problem, const ps_order *order, int32_t low, int32_t high)
+bool ps_order_window_fits(const ps_order_problem *problem, const ps_order *order, const int64_t *held, int32_t low,
+                          int32_t high)
 {
     int64_t room = problem->room[problem->stage[order->op[low].stage].device];
-    int64_t held = order->held[low];
+    int64_t now = held[low];
     for (int32_t i = low; i <= high; i++) {
         ps_order_op op = order->op[i];
         const ps_order_stage *stage = &problem->stage[op.stage];
-        if (ps_order_held_within(stage, op.step, held) > room)
+        if (ps_order_held_within(stage, op.step, now) > room)
             return false;
-        held = ps_order_held_after(stage, op.step, held);
+        now = ps_order_held_after(stage, op.step, now);
     }
     return true;
 }
 
-bool ps_order_may_jump(const ps_order_problem *problem, const ps_order *order, int32_t from, int32_t to)
+bool ps_order_may_jump(const ps_order_problem *problem, const ps_order *order, const int64_t *held, int32_t from,
+                       int32_t to)
 {
     ps_order_op moved = order->op[from];
     const ps_order_stage *stage = &problem->stage[moved.stage];
     int64_t room = problem->room[stage->device];
-    int64_t held = order->held[to];
-    if (ps_order_held_within(stage, moved.step, held) > room)
+    int64_t now = held[to];
+    if (ps_order_held_within(stage, moved.step, now) > room)
         return false;
-    held = ps_order_held_after(stage, moved.step, held);
+    now = ps_order_held_after(stage, moved.step, now);
     for (int32_t i = to; i < from; i++) {
         ps_order_op op = order->op[i];
-        if (!ps_order_may_pass(op, moved) || ps_order_held_within(&problem->stage[op.stage], op.step, held) > room)
+        if (!ps_order_may_pass(op, moved) || ps_order_held_within(&problem->stage[op.stage], op.step, now) > room)
             return false;
-        held = ps_order_held_after(&problem->stage[op.stage], op.step, held);
+        now = ps_order_held_after(&problem->stage[op.stage], op.step, now);
     }
     return true;
 }
 
-void ps_order_settle(const ps_order_problem *problem, ps_order *order, int32_t low, int32_t high)
+void ps_order_settle(const ps_order_problem *problem, ps_order *order, int64_t *held, int32_t low, int32_t high)
 {
-    int64_t held = order->held[low];
+    int64_t now = held[low];
     for (int32_t i = low; i <= high; i++) {
         ps_order_op op = order->op[i];
-        order->held[i] = held;
+        held[i] = now;
         order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
-        held = ps_order_held_after(&problem->stage[op.stage], op.step, held);
+        now = ps_order_held_after(&problem->stage[op.stage], op.step, now);
     }
 }
 
-void ps_order_jump(const ps_order_problem *problem, ps_order *order, int32_t from, int32_t to, int64_t start_ns)
+void ps_order_jump(ps_order *order, int32_t from, int32_t to, int64_t start_ns)
 {
     ps_order_op moved = order->op[from];
     memmove(order->op + to + 1, order->op + to, (size_t)(from - to) * sizeof *order->op);
     memmove(order->start_ns + to + 1, order->start_ns + to, (size_t)(from - to) * sizeof *order->start_ns);
     order->op[to] = moved;
     order->start_ns[to] = start_ns;
-    ps_order_settle(problem, order, to, from);
 }

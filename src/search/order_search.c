@@ -8,6 +8,9 @@
 // fewer, and the order is extended: what is hard about an order is how it begins and ends.
 #include "pipesched/order_search.h"
 
+#include <stddef.h>
+
+#include "base/scratch.h"
 #include "search/order_cycle.h"
 #include "search/order_extend.h"
 #include "search/order_local.h"
@@ -22,14 +25,17 @@ typedef struct budget {
 } budget;
 
 // Of pipelines with one stage a device and with several, for which patterns and moves do more than rules.
-static const budget CYCLES[] = {{20, 50000}, {40, 200000}};
-static const budget POLICY[] = {{150, 250000}, {150, 300000}};
-static const budget LOCAL[] = {{100, 300000}, {400, 1000000}};
-static const budget LOCAL_EXTENDED[] = {{20, 50000}, {50, 100000}};
+static const budget CYCLES[] = {{15, 30000}, {40, 200000}};
+static const budget POLICY[] = {{120, 200000}, {150, 300000}};
+static const budget LOCAL[] = {{70, 150000}, {400, 1000000}};
+static const budget LOCAL_EXTENDED[] = {{12, 30000}, {50, 100000}};
 
-enum { LOST_PARTS = 1000 };
+enum {
+    LOST_PARTS = 1000,
+    MOST_OPS_TO_MOVE = 1 << 17 // of an extended order, of which there is little to gain and much to keep in memory
+};
 
-// The search among the orders of one problem.
+// The search among the orders of one problem, in memory that lasts as long as it.
 typedef struct search {
     ps_arena *arena;
     const ps_order_options *options;
@@ -74,24 +80,33 @@ static void seed_in_sequence(search *s)
     ps_order_time(problem, &s->best, &s->desk.trial, INT64_MAX);
 }
 
-static void seed_from_families(search *s)
+static void seed_from_family(search *s, const ps_schedule_family *family, const ps_schedule *schedule)
 {
     ps_order *candidate = &s->desk.candidate;
+    if (!ps_order_from_schedule(&s->problem, schedule, candidate) ||
+        !ps_order_time(&s->problem, candidate, &s->desk.trial, s->named_ns - 1))
+        return;
+    s->named = family;
+    s->named_ns = candidate->value_ns;
+    if (candidate->value_ns < s->best.value_ns)
+        ps_order_copy(&s->problem, candidate, &s->best);
+}
+
+static ps_code seed_from_families(void *context, ps_arena *scratch, ps_status *status)
+{
+    search *s = context;
+    (void)status;
     for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         ps_status refusal = {0};
         ps_schedule schedule;
-        if (family->splits_backward == s->problem.fused || family->recomputes ||
-            ps_schedule_generate(s->arena, family->kind, s->problem.pipeline, &schedule, &refusal) != PS_OK)
+        if (family->splits_backward == s->problem.fused || family->recomputes)
             continue;
-        if (!ps_order_from_schedule(&s->problem, &schedule, candidate) ||
-            !ps_order_time(&s->problem, candidate, &s->desk.trial, s->named_ns - 1))
-            continue;
-        s->named = family;
-        s->named_ns = candidate->value_ns;
-        if (candidate->value_ns < s->best.value_ns)
-            ps_order_copy(&s->problem, candidate, &s->best);
+        if (ps_schedule_generate(scratch, family->kind, s->problem.pipeline, &schedule, &refusal) == PS_OK)
+            seed_from_family(s, family, &schedule);
+        ps_arena_reset(scratch);
     }
+    return PS_OK;
 }
 
 static void seed_from_start(search *s)
@@ -114,76 +129,126 @@ static ps_code begin(search *s, const ps_pipeline *pipeline, bool fused, ps_stat
     s->desk.control = s->options->control;
     s->named_ns = INT64_MAX;
     seed_in_sequence(s);
-    seed_from_families(s);
+    PS_TRY(ps_in_scratch(seed_from_families, s, status));
     if (s->options->start && pipeline->num_microbatches == s->microbatches)
         seed_from_start(s);
     s->seed_ns = s->best.value_ns;
     return PS_OK;
 }
 
-// Everything, on one problem. `steady` is its best pattern, improved, by what it takes with `more` micro-batches.
-static ps_code improve(search *s, int32_t more, ps_order *steady)
+// One part of a search, in memory of its own.
+typedef enum search_part { PATTERNS, ROUNDS, RULES, MOVES } search_part;
+
+typedef struct part_call {
+    search *s;
+    search_part part;
+    int64_t visits;
+    int32_t more; // micro-batches that patterns count with
+    ps_order *order;
+} part_call;
+
+static ps_code call_part(void *context, ps_arena *scratch, ps_status *status)
 {
-    if (done(s))
-        return PS_OK;
-    PS_TRY(ps_order_cycles(s->arena, &s->desk, visits_of(s, CYCLES), more, steady));
-    if (steady->value_ns < s->best.value_ns)
-        ps_order_copy(&s->problem, steady, &s->best);
-    PS_TRY(ps_order_rounds(s->arena, &s->desk, &s->best));
-    PS_TRY(ps_order_policy(s->arena, &s->desk, visits_of(s, POLICY), &s->best));
-    s->seed_ns = s->best.value_ns;
-    if (more > 0 && steady->value_ns < INT64_MAX && !done(s)) {
-        PS_TRY(ps_order_local(s->arena, &s->desk, visits_of(s, LOCAL) / 2, steady));
-        if (steady->value_ns < s->best.value_ns)
-            ps_order_copy(&s->problem, steady, &s->best);
+    part_call *call = context;
+    ps_order_desk *desk = &call->s->desk;
+    (void)status;
+    switch (call->part) {
+    case PATTERNS: return ps_order_cycles(scratch, desk, call->visits, call->more, call->order);
+    case ROUNDS: return ps_order_rounds(scratch, desk, call->order);
+    case RULES: return ps_order_policy(scratch, desk, call->visits, call->order);
+    case MOVES: return ps_order_local(scratch, desk, call->visits, call->order);
     }
-    return done(s) ? PS_OK : ps_order_local(s->arena, &s->desk, visits_of(s, LOCAL) / (more > 0 ? 2 : 1), &s->best);
+    return PS_OK;
 }
 
-// Solve for fewer micro-batches and extend what comes out. `*lost`: that took more for each further micro-batch than
-// the fullest device needs.
-static ps_code search_core(search *s, int32_t microbatches, bool *lost, ps_status *status)
+static ps_code do_part(search *s, search_part part, const budget *budgets, int32_t divisor, ps_order *order,
+                       ps_status *status)
 {
-    ps_pipeline pipeline = *s->problem.pipeline;
-    search core = {.arena = s->arena, .options = s->options, .microbatches = s->microbatches};
-    ps_order steady;
-    pipeline.num_microbatches = microbatches;
-    PS_TRY(begin(&core, &pipeline, s->problem.fused, status));
-    ps_order_new(s->arena, &core.problem, &steady);
-    steady.value_ns = INT64_MAX;
-    ps_code code = improve(&core, s->problem.num_microbatches - microbatches, &steady);
-    ps_order_extend(s->arena, &core.problem, &core.best, &s->desk, &s->best);
-    if (steady.value_ns < INT64_MAX)
-        ps_order_extend(s->arena, &core.problem, &steady, &s->desk, &s->best);
-    s->desk.trial.visits += core.desk.trial.visits;
+    part_call call = {.s = s, .part = part, .visits = budgets ? visits_of(s, budgets) / divisor : 0, .order = order};
+    return done(s) ? PS_OK : ps_in_scratch(call_part, &call, status);
+}
+
+static void take(search *s, const ps_order *order)
+{
+    if (order->value_ns < s->best.value_ns)
+        ps_order_copy(&s->problem, order, &s->best);
+}
+
+// Everything, on one problem. `steady` is its best pattern, improved, by what it takes with `more` micro-batches.
+static ps_code improve(search *s, int32_t more, ps_order *steady, ps_status *status)
+{
+    PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
+    PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
+    if (done(s))
+        return PS_OK;
+    part_call patterns = {.s = s, .part = PATTERNS, .visits = visits_of(s, CYCLES), .more = more, .order = steady};
+    PS_TRY(ps_in_scratch(call_part, &patterns, status));
+    take(s, steady);
+    s->seed_ns = s->best.value_ns;
+    if (more > 0 && steady->value_ns < INT64_MAX) {
+        PS_TRY(do_part(s, MOVES, LOCAL, 2, steady, status));
+        take(s, steady);
+    }
+    return do_part(s, MOVES, LOCAL, more > 0 ? 2 : 1, &s->best, status);
+}
+
+// How a search for fewer micro-batches went on with all of them.
+typedef struct core_call {
+    search *whole;
+    int32_t microbatches;
+    bool lost; // more for each further micro-batch than the fullest device needs
+} core_call;
+
+static bool lost_pace(const search *whole, const search *core)
+{
+    const ps_order_problem *problem = &whole->problem;
     int64_t pace = 0;
-    for (int32_t d = 0; d < s->problem.num_devices; d++) {
-        int64_t each = s->problem.work_ns[d] / s->problem.num_microbatches;
+    for (int32_t d = 0; d < problem->num_devices; d++) {
+        int64_t each = problem->work_ns[d] / problem->num_microbatches;
         pace = each > pace ? each : pace;
     }
-    int64_t expected = core.best.value_ns + pace * (s->problem.num_microbatches - microbatches);
-    *lost = s->best.value_ns - expected > expected / LOST_PARTS;
+    int64_t expected = core->best.value_ns + pace * (problem->num_microbatches - core->problem.num_microbatches);
+    return whole->best.value_ns - expected > expected / LOST_PARTS;
+}
+
+// Solve for fewer micro-batches and extend what comes out.
+static ps_code search_core(void *context, ps_arena *scratch, ps_status *status)
+{
+    core_call *call = context;
+    search *s = call->whole;
+    ps_pipeline pipeline = *s->problem.pipeline;
+    search core = {.arena = scratch, .options = s->options, .microbatches = s->microbatches};
+    ps_order steady;
+    pipeline.num_microbatches = call->microbatches;
+    PS_TRY(begin(&core, &pipeline, s->problem.fused, status));
+    ps_order_new(scratch, &core.problem, &steady);
+    ps_code code = improve(&core, s->problem.num_microbatches - call->microbatches, &steady, status);
+    ps_order_extend(scratch, &core.problem, &core.best, &s->desk, &s->best);
+    if (steady.value_ns < INT64_MAX)
+        ps_order_extend(scratch, &core.problem, &steady, &s->desk, &s->best);
+    s->desk.trial.visits += core.desk.trial.visits;
+    call->lost = lost_pace(s, &core);
     return code;
 }
 
-static ps_code search_kind(search *s, bool fused, const ps_pipeline *pipeline, ps_status *status)
+static ps_code search_problem(search *s, ps_status *status)
 {
-    PS_TRY(begin(s, pipeline, fused, status));
     if (done(s))
         return PS_OK;
-    int32_t core = ps_order_core_microbatches(&s->problem);
-    if (core == 0) {
+    core_call core = {.whole = s, .microbatches = ps_order_core_microbatches(&s->problem)};
+    if (core.microbatches == 0) {
         ps_order steady;
         ps_order_new(s->arena, &s->problem, &steady);
-        return improve(s, 0, &steady);
+        return improve(s, 0, &steady, status);
     }
-    bool lost = false;
-    PS_TRY(search_core(s, core, &lost, status));
-    PS_TRY(ps_order_rounds(s->arena, &s->desk, &s->best));
-    if (lost && !done(s))
-        PS_TRY(ps_order_policy(s->arena, &s->desk, visits_of(s, POLICY), &s->best));
+    PS_TRY(ps_in_scratch(search_core, &core, status));
+    PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
+    if (core.lost)
+        PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
     s->seed_ns = s->best.value_ns;
-    return done(s) ? PS_OK : ps_order_local(s->arena, &s->desk, visits_of(s, LOCAL_EXTENDED), &s->best);
+    if (s->problem.first[s->problem.num_devices] > MOST_OPS_TO_MOVE)
+        return PS_OK;
+    return do_part(s, MOVES, LOCAL_EXTENDED, 1, &s->best, status);
 }
 
 static void keep(const search *s, ps_order_result *out)
@@ -198,7 +263,29 @@ static void keep(const search *s, ps_order_result *out)
     out->fused = s->problem.fused;
     out->value_ns = s->best.value_ns;
     out->seed_ns = s->seed_ns;
-    ps_order_to_schedule(s->arena, &s->problem, &s->best, &out->schedule);
+    ps_order_to_schedule(&s->problem, &s->best, &out->schedule);
+}
+
+typedef struct kind_call {
+    const ps_pipeline *pipeline;
+    const ps_order_options *options;
+    ps_order_result *out; // whose schedule has room for any order
+    bool fused;
+} kind_call;
+
+// With a whole or a split backward.
+static ps_code search_kind(void *context, ps_arena *scratch, ps_status *status)
+{
+    kind_call *call = context;
+    search s = {.arena = scratch, .options = call->options, .microbatches = call->pipeline->num_microbatches};
+    PS_TRY(begin(&s, call->pipeline, call->fused, status));
+    ps_code code = search_problem(&s, status);
+    if (code == PS_OK || code == PS_TIME_LIMIT || code == PS_STOPPED) {
+        call->out->limit_hit = code != PS_OK;
+        keep(&s, call->out);
+        return PS_OK;
+    }
+    return code;
 }
 
 // F, I, W and B are moved; where R stands is a choice of its own.
@@ -214,7 +301,6 @@ static ps_code check_recompute(const ps_pipeline *pipeline, ps_status *status)
     return PS_OK;
 }
 
-// Several orders are kept at a time, at some hundred bytes an op.
 ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status)
 {
     if (pipeline->num_routes > 0)
@@ -238,16 +324,19 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
     PS_TRY(ps_order_searchable(pipeline, status));
     out->bound_ns = ps_order_bound(pipeline, options, &out->bound_by);
+    out->schedule.num_devices = pipeline->num_devices;
+    out->schedule.first = ps_new(arena, int32_t, pipeline->num_devices + 1);
+    out->schedule.op = ps_new_raw(arena, ps_op, 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches);
     ps_status refusal[2] = {{0}, {0}};
     for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {
         if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
             continue;
-        search s = {.arena = arena, .options = options, .microbatches = pipeline->num_microbatches};
-        ps_code code = search_kind(&s, fused, pipeline, &refusal[fused]);
-        if (code != PS_OK && code != PS_TIME_LIMIT && code != PS_STOPPED)
-            continue; // the other kind of backward may fit
-        out->limit_hit = code != PS_OK;
-        keep(&s, out);
+        kind_call call = {.pipeline = pipeline, .options = options, .out = out, .fused = fused};
+        // The other kind of backward may fit.
+        if (ps_in_scratch(search_kind, &call, &refusal[fused]) == PS_EXHAUSTED) {
+            *status = refusal[fused];
+            return PS_EXHAUSTED;
+        }
     }
     if (out->value_ns == INT64_MAX) {
         *status = refusal[options->backward != PS_ORDER_SPLIT];

@@ -12,8 +12,7 @@ void ps_order_trial_new(ps_arena *arena, const ps_order_problem *problem, ps_ord
 {
     int32_t devices = problem->num_devices;
     int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
-    *out = (ps_order_trial){.start_ns = ps_new_raw(arena, int64_t, problem->first[devices]),
-                            .arrival_ns = ps_new(arena, int64_t, 2 * pairs),
+    *out = (ps_order_trial){.arrival_ns = ps_new(arena, int64_t, 2 * pairs),
                             .next = ps_new_raw(arena, int32_t, devices),
                             .clock_ns = ps_new_raw(arena, int64_t, devices),
                             .left_ns = ps_new_raw(arena, int64_t, devices),
@@ -24,7 +23,7 @@ void ps_order_trial_new(ps_arena *arena, const ps_order_problem *problem, ps_ord
                             .lane_free_ns = ps_new_raw(arena, int64_t, problem->pipeline->num_lanes + 1)};
 }
 
-// Positions and memory held of a device's ops. False when memory does not suffice.
+// Positions of a device's ops. False when memory does not suffice.
 static bool settle(const ps_order_problem *problem, ps_order *order, int32_t device)
 {
     int64_t held = 0;
@@ -33,7 +32,6 @@ static bool settle(const ps_order_problem *problem, ps_order *order, int32_t dev
         const ps_order_stage *stage = &problem->stage[op.stage];
         if (ps_order_held_within(stage, op.step, held) > problem->room[device])
             return false;
-        order->held[i] = held;
         order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
         held = ps_order_held_after(stage, op.step, held);
     }
@@ -74,7 +72,7 @@ static inline int32_t sender_of(const ps_order_problem *problem, ps_order_op op)
 }
 
 // False when the device cannot end within the limit any more.
-static bool run_device(const ps_order_problem *problem, const ps_order *order, ps_order_trial *trial, int32_t d,
+static bool run_device(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int32_t d,
                        int32_t *num_ready, int64_t limit_ns)
 {
     int32_t end = problem->first[d + 1];
@@ -102,7 +100,7 @@ static bool run_device(const ps_order_problem *problem, const ps_order *order, p
             return false;
         }
         int64_t took = problem->stage[op.stage].duration_ns[op.step];
-        trial->start_ns[i] = start;
+        order->start_ns[i] = start;
         clock = start + took;
         left -= took;
         trial->done[PS_STEPS * op.stage + op.step]++;
@@ -154,9 +152,6 @@ bool ps_order_time(const ps_order_problem *problem, ps_order *order, ps_order_tr
     }
     if (value > limit_ns)
         return false;
-    int64_t *starts = order->start_ns;
-    order->start_ns = trial->start_ns;
-    trial->start_ns = starts;
     order->value_ns = value;
     return true;
 }
