@@ -4,8 +4,8 @@
 //
 // The definitions (Huang et al. 2019; Narayanan et al. 2021; Lamy-Poirier 2023; Qi et al. 2024; PyTorch's
 // InterleavedZeroBubble) as closed forms: which op stands at a place of a rank's list, so that nothing is generated and
-// nothing is kept. V schedules have none that covers every number of micro-batches, and h-1f1b is the user's own:
-// theirs is any order that holds otherwise.
+// nothing is kept. V schedules have none that covers every number of micro-batches, h-1f1b is the user's own, and zb is
+// whatever a search found: theirs is any order that holds otherwise.
 #include <inttypes.h>
 
 #include "check/check_parts.h"
@@ -166,7 +166,8 @@ static bool check_legal(ps_check *check)
     switch (layout->schedule) {
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_INTERLEAVED_ZB: return check_chunks(check, 2, 0) && check_groups(check);
-    case PS_SCHEDULE_LOOPED_BFS: return true;
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_ZB: return true;
     case PS_SCHEDULE_ZB_V:
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
@@ -175,8 +176,7 @@ static bool check_legal(ps_check *check)
     case PS_SCHEDULE_1F1B:
     case PS_SCHEDULE_ZB_H1:
     case PS_SCHEDULE_ZB_H2:
-    case PS_SCHEDULE_H_1F1B:
-    case PS_SCHEDULE_KINDS: break;
+    case PS_SCHEDULE_H_1F1B: break;
     }
     return check_chunks(check, 1, 1);
 }
@@ -186,7 +186,7 @@ void ps_check_family(ps_check *check)
     static const char letter[] = {'F', 'B', 'I', 'W'};
     const ps_plan *plan = check->plan;
     ps_schedule_kind kind = plan->layout.schedule;
-    if (!check_legal(check) || ps_check_is_v(kind) || kind == PS_SCHEDULE_H_1F1B)
+    if (!check_legal(check) || ps_check_is_v(kind) || kind == PS_SCHEDULE_H_1F1B || kind == PS_SCHEDULE_ZB)
         return;
     bool split = ps_check_is_split(kind);
     for (int32_t rank = 0; rank < plan->num_devices; rank++) {

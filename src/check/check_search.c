@@ -58,13 +58,15 @@ static bool is_asked_for(const ps_job *job, const ps_layout *layout)
            ps_check_allows(&job->recompute, (int64_t)layout->recompute) && layout->zero == job->zero;
 }
 
-// Stages on a rank that a schedule takes: gpipe, 1f1b and the ZB-H pair one, a V two, interleaved ones two or more.
+// Stages on a rank that a schedule takes: gpipe, 1f1b and the ZB-H pair one, a V two, interleaved ones two or
+// more, a searched order any number.
 static bool takes_chunks(ps_schedule_kind kind, int32_t chunks)
 {
     if (ps_check_is_v(kind))
         return chunks == 2;
     switch (kind) {
-    case PS_SCHEDULE_LOOPED_BFS: return chunks >= 1;
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_ZB: return chunks >= 1;
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_INTERLEAVED_ZB: return chunks >= 2;
     default: return chunks == 1;

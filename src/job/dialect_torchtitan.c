@@ -7,6 +7,7 @@
 // 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
 // 3. Stages go there and back again (V) only under the names ZBVZeroBubble and DualPipeV, also those of a CSV file, and
 //    these take exactly two stages a rank.
+// 4. A backward split into I and W runs without torch.compile only: a caution, as no layout says whether it is on.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -24,8 +25,29 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
             return "torchtitan-2-interleaved-rounds";
     }
     bool there_and_back = layout->schedule == PS_SCHEDULE_ZB_V || layout->schedule == PS_SCHEDULE_V_HALF ||
-                          layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV;
+                          layout->schedule == PS_SCHEDULE_V_MIN || layout->schedule == PS_SCHEDULE_DUALPIPEV ||
+                          (layout->schedule == PS_SCHEDULE_ZB && layout->placement == PS_PLACEMENT_V);
     if (there_and_back && layout->vp != 2)
         return "torchtitan-3-v-stages";
     return NULL;
+}
+
+static bool splits_backward(ps_schedule_kind schedule)
+{
+    switch (schedule) {
+    case PS_SCHEDULE_GPIPE:
+    case PS_SCHEDULE_1F1B:
+    case PS_SCHEDULE_H_1F1B:
+    case PS_SCHEDULE_INTERLEAVED:
+    case PS_SCHEDULE_LOOPED_BFS: return false;
+    default: return true;
+    }
+}
+
+const ps_caution *ps_caution_torchtitan(const ps_layout *layout)
+{
+    static const ps_caution compile = {
+        "torchtitan-4-compile",
+        "torchtitan: torch.compile does not support a backward split into I and W; leave it off"};
+    return layout->pp > 1 && splits_backward(layout->schedule) ? &compile : NULL;
 }

@@ -33,7 +33,7 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"v-half", PS_SCHEDULE_V_HALF},
                                      {"v-min", PS_SCHEDULE_V_MIN},
                                      {"dualpipev", PS_SCHEDULE_DUALPIPEV},
-                                     {"zb", NOT_YET},
+                                     {"zb", PS_SCHEDULE_ZB},
                                      {"dualpipe", NOT_YET},
                                      {NULL, 0}};
 static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};

@@ -28,6 +28,8 @@ typedef struct ps_evaluation {
     int64_t iteration_ns;
     const char *engine;   // of the partitioner
     int32_t *first_layer; // [num_layers + 1], room given by the caller; the cut
+    ps_schedule *order;   // of a layout whose order is searched for, room given by the caller; NULL: the family's own
+    bool limit_hit;       // the search for an order was cut short
 } ps_evaluation;
 
 // Cut with the partitioner's best `effort`-many cuts, schedule and simulate each, keep the fastest that fits. Uses only
@@ -52,7 +54,11 @@ typedef struct ps_run {
     bool fits;
     int32_t fullest; // device with the least headroom
 } ps_run;
+// In the order that the layout's family makes; of zb one micro-batch after the other, which fits if anything does.
 ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                    const int32_t *first_layer, ps_run *out, ps_status *status);
+// In this order; NULL: as above.
+ps_code ps_run_order(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                     const int32_t *first_layer, const ps_schedule *order, ps_run *out, ps_status *status);
 
 #endif

@@ -40,7 +40,7 @@ static const char *attention_name(int flash)
     return flash ? "flash" : "unfused";
 }
 
-static const ps_field_names SCHEDULES = {schedule_name, 0, PS_SCHEDULE_KINDS - 1};
+static const ps_field_names SCHEDULES = {schedule_name, 0, PS_SCHEDULE_ZB};
 static const ps_field_names RECOMPUTES = {recompute_name, 0, PS_RECOMPUTES - 1};
 static const ps_field_names PRECISIONS = {precision_name, 0, PS_PRECISIONS - 1};
 static const ps_field_names OPTIMIZERS = {optimizer_name, 0, PS_OPTIMIZERS - 1};

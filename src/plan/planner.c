@@ -186,6 +186,7 @@ static ps_code search(planner_run *planner, const ps_control *control, ps_status
     }
     planner->plan->feasible = true;
     PS_TRY(ps_plan_fill(planner->arena, &planner->context, outcome, planner->plan, status));
+    PS_TRY(ps_notes_add(planner->arena, outcome, planner->plan, &planner->diagnostics, status));
     if (planner->plan->prediction.mfu > 1)
         note(planner, "warning", "mfu-above-1",
              "the times given are shorter than this GPU's peak allows: were they measured on another one?");

@@ -7,7 +7,7 @@
 
 static ps_placement placement_of(const ps_layout *layout)
 {
-    return ps_schedule_family_at(layout->schedule)->placement;
+    return ps_layout_placement(layout);
 }
 
 static ps_schedule_shape shape_of(const ps_layout *layout)
