@@ -13,6 +13,7 @@
 #include "cli/option_value.h"
 #include "cli/simulate_csv.h"
 #include "cli/simulate_rules.h"
+#include "cli/terminal.h"
 #include "pipesched/limits.h"
 #include "pipesched/order_search.h"
 #include "pipesched/plan.h"
@@ -34,6 +35,7 @@ typedef struct simulate_options {
     const char *rules;
     int32_t objective;
     int64_t effort;
+    int64_t time_limit;
     bool draw;
 } simulate_options;
 
@@ -77,6 +79,9 @@ static const ps_option own_rows[] = {
                         "or of each rank by itself"),
     PS_OPTION_INT_AT(simulate_options, effort, "effort", 1, 1000, "1",
                      "how much longer than by default zb and auto search"),
+    PS_OPTION_AT(DURATION, simulate_options, time_limit, "time-limit", "TIME", NULL,
+                 "stop the search of zb or auto, print the best so far, exit status 5; seconds, or with a unit as in "
+                 "500ms; none unless given"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
                         "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
@@ -236,7 +241,8 @@ static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *
 // What any file says itself.
 static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
 {
-    static const char *const from_file[] = {"schedule", "rules", "effort", "pp", "vp", "num-microbatches"};
+    static const char *const from_file[] = {"schedule", "rules", "effort",          "time-limit",
+                                            "pp",       "vp",    "num-microbatches"};
     for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
         if (!ps_option_given(&run->parsed, from_file[i]))
             continue;
@@ -265,10 +271,17 @@ static ps_code simulate_file(ps_run *run, ps_status *status)
     return simulate_plan(run, &bytes, status);
 }
 
-static ps_code refuse_effort(const char *schedule, ps_status *status)
+static ps_code refuse_search_options(const ps_run *run, const char *schedule, ps_status *status)
 {
-    ps_fail(status, PS_USAGE, "conflicting-options", "--effort is for a search, and %s is no search", schedule);
-    return ps_fail_hint(status, "use --schedule zb or auto, or leave --effort out");
+    static const char *const of_search[] = {"effort", "time-limit"};
+    for (size_t index = 0; index < sizeof of_search / sizeof *of_search; index++) {
+        if (!ps_option_given(&run->parsed, of_search[index]))
+            continue;
+        ps_fail(status, PS_USAGE, "conflicting-options", "--%s is for a search, and %s is no search", of_search[index],
+                schedule);
+        return ps_fail_hint(status, "use --schedule zb or auto, or leave --%s out", of_search[index]);
+    }
+    return PS_OK;
 }
 
 // Without --backward-weight there is nothing to split.
@@ -285,9 +298,17 @@ static ps_code search_order(ps_run *run, const ps_schedule_family *family, const
         .effort = (int32_t)options->effort,
         .control = &run->control.control,
     };
-    ps_cli_control_start(&run->control, -1, false);
+    ps_cli_control_start(&run->control, ps_option_given(&run->parsed, "time-limit") ? options->time_limit : -1, false);
+    if (ps_terminal_shows_progress() && !run->common->quiet)
+        run->control.elapsed_of = "searching for an order";
     PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
     ps_cli_control_end(&run->control);
+    if (found->limit_hit && !ps_cli_interrupted()) {
+        ps_run_note(run, "the time limit was hit: this is the best order so far");
+        run->verdict = PS_TIME_LIMIT;
+    }
+    simulation->searched = true;
+    simulation->limit_hit = found->limit_hit;
     simulation->schedule = &found->schedule;
     simulation->bound_ns = found->bound_ns;
     simulation->limited_by = found->bound_by;
@@ -298,8 +319,7 @@ static ps_code simulate_rules(ps_run *run, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     ps_rules_simulation loaded;
-    if (ps_option_given(&run->parsed, "effort"))
-        return refuse_effort(options->rules, status);
+    PS_TRY(refuse_search_options(run, options->rules, status));
     PS_TRY(ps_rules_simulation_load(run, options->rules, &options->bare, &loaded, status));
     ps_simulation simulation = {
         .name = options->rules,
@@ -331,8 +351,8 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     bool searched = !family;
     if (searched)
         family = strcmp(name, ps_bare_zb.name) == 0 ? &ps_bare_zb : &ps_bare_auto;
-    else if (ps_option_given(&run->parsed, "effort"))
-        return refuse_effort(name, status);
+    else
+        PS_TRY(refuse_search_options(run, name, status));
     ps_bare_options bare = options->bare;
     if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
         bare.vp = 2;

@@ -31,6 +31,8 @@ typedef struct ps_simulation {
     const ps_status *misfit;        // rule and message of the first rank that exceeds its memory; NULL: all fit
     int32_t misfit_device;          // that rank
     const ps_jitter_result *jitter; // NULL: not asked for
+    bool searched;                  // the order was searched for
+    bool limit_hit;                 // and the search was cut short
 } ps_simulation;
 
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status);
