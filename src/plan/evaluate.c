@@ -181,8 +181,8 @@ static ps_code check_pins(const ps_model *model, int32_t stages, ps_status *stat
 
 // Cuts of a candidate. With virtual stages the limit holds for a device, not for a stage: they are first cut without
 // it, and with an even share of it when nothing fits.
-static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
-                   const ps_depth_list *depth, int64_t stage_limit, ps_partition_result *out, ps_status *status)
+ps_code ps_layout_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                      const ps_depth_list *depth, int64_t stage_limit, ps_partition_result *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
     PS_TRY(check_pins(context->model, layout->pp * layout->vp, status));
@@ -215,21 +215,29 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     return ps_partition_solve(arena, &problem, &options, out, status);
 }
 
+void ps_layout_depths(ps_arena *arena, const ps_layout *layout, double share, ps_depth_list *out)
+{
+    int32_t stages = layout->pp * layout->vp;
+    *out = (ps_depth_list){.num_stages = stages,
+                           .first = ps_new_raw(arena, int32_t, stages + 1),
+                           .point = ps_new_raw(arena, ps_depth, 2 * (int64_t)stages)};
+    for (int32_t stage = 0; stage < stages; stage++) {
+        int32_t depth = 1 + (int32_t)(share * (stages - 1 - stage));
+        if (depth > layout->num_microbatches)
+            depth = layout->num_microbatches;
+        out->first[stage] = 2 * stage;
+        out->point[2 * stage] = (ps_depth){.full = depth};
+        out->point[2 * stage + 1] = (ps_depth){.full = depth - 1, .weight = 1};
+    }
+    out->first[stages] = 2 * stages;
+}
+
 // An order that is searched for takes what room there is, so that only one micro-batch at a time has to fit.
 static ps_code depths_of(ps_arena *arena, const ps_layout *layout, ps_depth_list *out, ps_status *status)
 {
-    ps_schedule_shape shape = ps_layout_shape(layout);
     if (layout->schedule != PS_SCHEDULE_ZB)
-        return ps_schedule_depths(arena, layout->schedule, shape, out, status);
-    *out = (ps_depth_list){.num_stages = shape.num_stages,
-                           .first = ps_new_raw(arena, int32_t, shape.num_stages + 1),
-                           .point = ps_new_raw(arena, ps_depth, 2 * (int64_t)shape.num_stages)};
-    for (int32_t stage = 0; stage < shape.num_stages; stage++) {
-        out->first[stage] = 2 * stage;
-        out->point[2 * stage] = (ps_depth){.full = 1};
-        out->point[2 * stage + 1] = (ps_depth){.weight = 1};
-    }
-    out->first[shape.num_stages] = 2 * shape.num_stages;
+        return ps_schedule_depths(arena, layout->schedule, ps_layout_shape(layout), out, status);
+    ps_layout_depths(arena, layout, 0, out);
     return PS_OK;
 }
 
@@ -266,7 +274,7 @@ static ps_code try_cuts(ps_arena *scratch, const ps_plan_context *context, const
     ps_partition_result result;
     ps_depth_list depth;
     PS_TRY(depths_of(scratch, &candidate->layout, &depth, status));
-    PS_TRY(cut(scratch, context, candidate, &depth, stage_limit, &result, status));
+    PS_TRY(ps_layout_cut(scratch, context, candidate, &depth, stage_limit, &result, status));
     out->engine = result.engine;
     for (int32_t index = 0; index < result.count; index++)
         PS_TRY(try_cut(scratch, context, candidate, result.partition[index].first_layer, out, status));
@@ -313,7 +321,7 @@ ps_code ps_evaluate_unlimited(ps_arena *scratch, const ps_plan_context *context,
     ps_run run;
     ps_depth_list depth;
     PS_TRY(depths_of(scratch, &candidate->layout, &depth, status));
-    PS_TRY(cut(scratch, context, candidate, &depth, INT64_MAX, &result, status));
+    PS_TRY(ps_layout_cut(scratch, context, candidate, &depth, INT64_MAX, &result, status));
     PS_TRY(ps_run_cut(scratch, context, candidate, result.partition[0].first_layer, &run, status));
     *out = (ps_device_memory){.device = run.fullest, .memory = run.memory[run.fullest]};
     return PS_OK;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "pipesched/arena.h"
+#include "pipesched/partition.h"
 #include "pipesched/pipeline.h"
 #include "pipesched/plan.h"
 #include "pipesched/schedule.h"
@@ -41,6 +42,15 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
 // Uses only `scratch`; out->fullest is the answer. PS_INFEASIBLE when it cannot be cut at all.
 ps_code ps_evaluate_unlimited(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
                               ps_device_memory *out, ps_status *status);
+
+// In-flight depths for cutting a layout whose order is searched for: one micro-batch on the last stage, and `share`
+// more with every stage before it; 1 is what 1F1B holds, 0 one micro-batch at a time.
+void ps_layout_depths(ps_arena *arena, const ps_layout *layout, double share, ps_depth_list *out);
+
+// The best few cuts of a layout when every stage has so much memory and holds so many micro-batches. Errors are those
+// of ps_partition_solve().
+ps_code ps_layout_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                      const ps_depth_list *depth, int64_t stage_limit, ps_partition_result *out, ps_status *status);
 
 // One cut in full: everything that a plan prints.
 typedef struct ps_run {

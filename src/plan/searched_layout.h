@@ -20,8 +20,9 @@ typedef struct ps_survey_cut {
 } ps_survey_cut;
 
 typedef struct ps_survey {
-    bool known_only; // set by the caller: no search, the best known order is taken
-    bool skipped;    // not looked at: the time limit was hit
+    bool known_only;  // set by the caller: no search, the best known order is taken
+    int64_t limit_ns; // set by the caller: known orders of cuts that promise no less are not looked at
+    bool skipped;     // not looked at: the time limit was hit
     bool proven_infeasible;
     ps_status refusal; // why there is no cut, when there is none
     int32_t num_cuts;  // those that promise most first

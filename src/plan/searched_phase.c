@@ -100,7 +100,7 @@ static void take_surveys(phase_state *state)
 
 static void give_room(phase_state *state, surveyed *layout, ps_ranked_candidate *ranked)
 {
-    *layout = (surveyed){.ranked = ranked};
+    *layout = (surveyed){.ranked = ranked, .survey.limit_ns = incumbent(state)};
     for (int32_t cut = 0; cut < PS_SURVEY_CUTS; cut++)
         layout->survey.cut[cut].first_layer =
             ps_new_raw(state->phase->arena, int32_t, stages_of(ranked->candidate) + 1);

@@ -73,6 +73,15 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
     }
 }
 
+static ps_schedule_kind order_of(const ps_layout *layout)
+{
+    if (layout->schedule != PS_SCHEDULE_ZB)
+        return layout->schedule;
+    if (layout->vp == 1)
+        return PS_SCHEDULE_ZB_H1;
+    return layout->placement == PS_PLACEMENT_V ? PS_SCHEDULE_ZB_V : PS_SCHEDULE_INTERLEAVED_ZB;
+}
+
 static void make_order(ps_arena *arena, ps_plan *plan)
 {
     ps_pipeline pipeline = {.num_stages = plan->num_stages,
@@ -82,7 +91,7 @@ static void make_order(ps_arena *arena, ps_plan *plan)
     for (int32_t stage = 0; stage < plan->num_stages; stage++)
         pipeline.stage[stage].device = plan->stage[stage].pp_rank;
     ps_status status = {0};
-    ps_code code = ps_schedule_generate(arena, plan->layout.schedule, &pipeline, &plan->schedule, &status);
+    ps_code code = ps_schedule_generate(arena, order_of(&plan->layout), &pipeline, &plan->schedule, &status);
     assert(code == PS_OK);
     (void)code;
 }
@@ -486,6 +495,7 @@ ps_plan *consistent_plan(ps_arena *arena, plan_spec spec)
                                .micro_batch_size = 2,
                                .num_microbatches = spec.num_microbatches,
                                .schedule = spec.schedule,
+                               .placement = spec.placement,
                                .recompute = spec.recompute,
                                .zero = plan->inputs.job.zero};
     make_stages(arena, plan);
