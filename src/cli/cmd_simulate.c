@@ -11,6 +11,7 @@
 #include "cli/jitter_options.h"
 #include "cli/load.h"
 #include "cli/option_value.h"
+#include "cli/simulate_compare.h"
 #include "cli/simulate_csv.h"
 #include "cli/simulate_rules.h"
 #include "cli/terminal.h"
@@ -33,6 +34,7 @@ typedef struct simulate_options {
     ps_csv_options csv;
     ps_jitter_words jitter;
     const char *rules;
+    bool compare;
     int32_t objective;
     int64_t effort;
     int64_t time_limit;
@@ -82,6 +84,9 @@ static const ps_option own_rows[] = {
     PS_OPTION_AT(DURATION, simulate_options, time_limit, "time-limit", "TIME", NULL,
                  "stop the search of zb or auto, print the best so far, exit status 5; seconds, or with a unit as in "
                  "500ms; none unless given"),
+    PS_OPTION_FLAG_AT(simulate_options, compare, "compare",
+                      "instead of --schedule: rank all schedules that are legal and fit, and the best order that a "
+                      "search finds, by the objective; with --jitter by its p95"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
                         "write the schedule as a PyTorch CSV instead of the summary: its ops, its ops with idle cells, "
@@ -241,8 +246,8 @@ static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *
 // What any file says itself.
 static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
 {
-    static const char *const from_file[] = {"schedule", "rules", "effort",          "time-limit",
-                                            "pp",       "vp",    "num-microbatches"};
+    static const char *const from_file[] = {"schedule",   "rules", "compare", "effort",
+                                            "time-limit", "pp",    "vp",      "num-microbatches"};
     for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
         if (!ps_option_given(&run->parsed, from_file[i]))
             continue;
@@ -284,6 +289,23 @@ static ps_code refuse_search_options(const ps_run *run, const char *schedule, ps
     return PS_OK;
 }
 
+static void start_search(ps_run *run)
+{
+    const simulate_options *options = run->parsed.values;
+    ps_cli_control_start(&run->control, ps_option_given(&run->parsed, "time-limit") ? options->time_limit : -1, false);
+    if (ps_terminal_shows_progress() && !run->common->quiet)
+        run->control.elapsed_of = "searching for an order";
+}
+
+static void end_search(ps_run *run, bool limit_hit)
+{
+    ps_cli_control_end(&run->control);
+    if (!limit_hit || ps_cli_interrupted())
+        return;
+    ps_run_note(run, "the time limit was hit: this is the best order so far");
+    run->verdict = PS_TIME_LIMIT;
+}
+
 // Without --backward-weight there is nothing to split.
 static ps_code search_order(ps_run *run, const ps_schedule_family *family, const ps_pipeline *pipeline,
                             ps_simulation *simulation, ps_status *status)
@@ -298,15 +320,9 @@ static ps_code search_order(ps_run *run, const ps_schedule_family *family, const
         .effort = (int32_t)options->effort,
         .control = &run->control.control,
     };
-    ps_cli_control_start(&run->control, ps_option_given(&run->parsed, "time-limit") ? options->time_limit : -1, false);
-    if (ps_terminal_shows_progress() && !run->common->quiet)
-        run->control.elapsed_of = "searching for an order";
+    start_search(run);
     PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
-    ps_cli_control_end(&run->control);
-    if (found->limit_hit && !ps_cli_interrupted()) {
-        ps_run_note(run, "the time limit was hit: this is the best order so far");
-        run->verdict = PS_TIME_LIMIT;
-    }
+    end_search(run, found->limit_hit);
     simulation->searched = true;
     simulation->limit_hit = found->limit_hit;
     simulation->schedule = &found->schedule;
@@ -330,6 +346,37 @@ static ps_code simulate_rules(ps_run *run, ps_status *status)
     };
     ps_code code = replay(run, &simulation, NULL, status);
     return code == PS_ILLEGAL ? ps_fail_at(status, loaded.source, 0, 0, NULL) : code;
+}
+
+static ps_code compare(ps_run *run, ps_status *status)
+{
+    static const char *const alone[] = {"schedule", "rules", "group-size", "launch-counts", "to-csv", "sends", "draw"};
+    static const char *const required[] = {"pp", "num-microbatches", "forward"};
+    const simulate_options *options = run->parsed.values;
+    ps_jitter_options jitter;
+    ps_comparison comparison;
+    for (size_t index = 0; index < sizeof alone / sizeof *alone; index++)
+        PS_TRY(ps_run_exclude(run, "compare", alone[index], status));
+    for (size_t index = 0; index < sizeof required / sizeof *required; index++)
+        PS_TRY(ps_run_require(run, required[index], status));
+    PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
+    PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
+    PS_TRY(ps_jitter_options_read(run, &options->jitter, &jitter, status));
+    if (options->jitter.share)
+        PS_TRY(ps_jitter_straggler_expect(&jitter, (int32_t)options->bare.pp, status));
+    ps_compare_options compared = {.bare = &options->bare,
+                                   .jitter = options->jitter.share ? &jitter : NULL,
+                                   .of_span = strcmp(objectives[options->objective], "span") == 0,
+                                   .effort = (int32_t)options->effort};
+    start_search(run);
+    PS_TRY(ps_compare_schedules(run, &compared, &comparison, status));
+    end_search(run, comparison.limit_hit);
+    if (comparison.row[0].refusal)
+        run->verdict = PS_INFEASIBLE;
+    if (run->common->json)
+        return ps_comparison_json(run->out, &comparison, status);
+    ps_comparison_text(run->out, run->arena, &comparison);
+    return PS_OK;
 }
 
 static ps_code simulate_bare(ps_run *run, ps_status *status)
@@ -384,6 +431,8 @@ static ps_code run_simulate(ps_run *run, ps_status *status)
     PS_TRY(ps_run_exclude(run, "to-csv", "draw", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "jitter", status));
     PS_TRY(ps_jitter_options_read(run, &options->jitter, &(ps_jitter_options){0}, status));
+    if (options->compare && run->parsed.num_operands == 0)
+        return compare(run, status);
     return run->parsed.num_operands > 0 ? simulate_file(run, status) : simulate_bare(run, status);
 }
 
