@@ -17,6 +17,7 @@ enum { PS_SEARCH_BATCH = 64, PS_SEARCH_KEPT = 11 }; // the best and ten alternat
 typedef struct ps_found_layout {
     const ps_candidate *candidate;
     int64_t iteration_ns;
+    int64_t p95_ns; // of the iteration when times vary; 0: not asked for
     int64_t peak_bytes;
     const char *engine;
     int32_t *first_layer; // NULL: a figure to compare with, found on the way

@@ -226,6 +226,7 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
 {
     *out = (ps_plan){0};
     ps_job_init(&out->inputs.job);
+    out->inputs.job.jitter_samples = 0; // unless the plan says so
     ps_json root;
     PS_TRY(ps_json_parse(arena, source, text, size, &root, status));
     PS_TRY(ps_json_expect(root, PS_JSON_OBJECT, status));

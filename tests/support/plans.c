@@ -449,6 +449,7 @@ static void make_inputs(ps_plan *plan, plan_spec spec)
         .gpu_watts = 700,
     };
     ps_job_init(&inputs->job);
+    inputs->job.jitter_samples = 0; // there is no jitter
     inputs->job.global_batch_size = (int64_t)spec.dp * 2 * spec.num_microbatches;
     inputs->job.seq_length = 2048;
     inputs->job.op_overhead_ns = 101;

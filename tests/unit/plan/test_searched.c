@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "pipesched/check.h"
+#include "pipesched/jitter.h"
 #include "pipesched/plan.h"
 #include "support/cmocka_all.h"
 
@@ -250,6 +252,43 @@ static void a_simpler_schedule_that_is_as_good_is_named(void **state)
     assert_non_null(strstr(simpler->message, "deepspeed, megatron, torchtitan"));
 }
 
+// A plan's p95 is that of its pipeline, and what happens once an iteration.
+static void with_jitter_plans_are_ranked_by_p95(void **state)
+{
+    const char *const *options = OPTIONS("global-batch-size", "16", "pp", "4", "micro-batch-size", "1", "schedule",
+                                         "zb-h1,zb-h2,1f1b,zb", "jitter", "20%", "jitter-samples", "60");
+    ps_plan plan = plan_of(*state, options);
+    ps_pipeline pipeline;
+    ps_status status = {0};
+    ps_jitter_result result;
+    ps_jitter_options jitter = {.share = 200000, .samples = 60, .seed = 1, .straggler = -1, .factor = PS_JITTER_ONE};
+    char expected[128];
+    char p95[32];
+    const ps_plan_diagnostic *note = note_of(&plan, "jitter");
+    assert_non_null(note);
+    assert_ok(ps_plan_pipeline(*state, &plan, &pipeline, &status), &status);
+    assert_ok(ps_jitter_sample(*state, &pipeline, &plan.schedule, &jitter, &result, &status), &status);
+    int64_t value = plan.prediction.iteration_ns - plan.prediction.pipeline_ns + result.makespan.p95_ns;
+    snprintf(expected, sizeof expected, "jitter 20 %%, 60 samples: ranked by p95, %s of this plan",
+             ps_format_ns(value, p95));
+    assert_int_equal(strncmp(note->message, expected, strlen(expected)), 0);
+}
+
+static void a_plan_says_truly_what_ranked_it(void **state)
+{
+    ps_plan plan = plan_of(*state, OPTIONS("global-batch-size", "16", "pp", "4", "jitter", "0.05"));
+    ps_status status = {0};
+    ps_check_result result;
+    plan.inputs.job.jitter_ppm += 10000;
+    assert_ok(ps_check_plan(*state, &plan, &result, &status), &status);
+    assert_int_equal(result.total, 1);
+    assert_string_equal(result.finding[0].rule, "jitter");
+    plan.inputs.job.jitter_ppm = 0;
+    plan.inputs.job.jitter_samples = 0;
+    assert_ok(ps_check_plan(*state, &plan, &result, &status), &status);
+    assert_true(result.total > 0);
+}
+
 // 46 equal blocks, and an embedding and a head as heavy as one each, on 16 ranks: 2, 14 times 3, and 2 blocks. Padded
 // to 48 that is three a rank, which some generators of ZB-V refuse as odd; stages of 1 and 2 layers make it legal here.
 // One stage a rank is no V.
@@ -365,6 +404,8 @@ int main(void)
         test_in_arena(whoever_asks_for_a_split_backward_with_recompute_is_warned),
         test_in_arena(a_plan_says_how_much_any_schedule_could_gain),
         test_in_arena(a_simpler_schedule_that_is_as_good_is_named),
+        test_in_arena(with_jitter_plans_are_ranked_by_p95),
+        test_in_arena(a_plan_says_truly_what_ranked_it),
         test_in_arena(a_v_wants_two_stages_a_rank_and_takes_any_number_of_layers),
         test_in_arena(a_time_limit_leaves_the_best_so_far),
         test_in_arena(an_interrupt_at_any_moment_ends_it),
