@@ -187,6 +187,13 @@ static bool has_layers_for(const candidate_walk *walk)
     return (int64_t)walk->layout.pp * walk->layout.vp <= walk->context->model->num_layers;
 }
 
+static bool is_worth_searching(const candidate_walk *walk, int32_t chunks)
+{
+    int64_t ops = 3 * (int64_t)walk->layout.pp * chunks * walk->layout.num_microbatches;
+    bool named = walk->context->job->schedule.count > 0;
+    return named || ops <= (int64_t)PS_SEARCHED_OPS_BESIDE_FAMILIES * walk->context->job->effort;
+}
+
 // Orders that are searched for: one stage a rank, and two there and back again; the user's own numbers also in a loop.
 static void walk_searched(candidate_walk *walk)
 {
@@ -199,15 +206,17 @@ static void walk_searched(candidate_walk *walk)
     layout->schedule = PS_SCHEDULE_ZB;
     layout->placement = PS_PLACEMENT_LOOP;
     layout->vp = 1;
-    if (job->vp.count == 0)
+    if (job->vp.count == 0 && is_worth_searching(walk, 1))
         add_candidate(walk);
     for (int32_t index = 0; index < job->vp.count; index++) {
         layout->vp = job->vp.value[index];
-        add_candidate(walk);
+        if (is_worth_searching(walk, layout->vp))
+            add_candidate(walk);
     }
     layout->placement = PS_PLACEMENT_V;
     layout->vp = 2;
-    if (layout->pp > 1 && set_allows(&job->vp, 2) && (job->vp.count > 0 || has_layers_for(walk)))
+    if (layout->pp > 1 && is_worth_searching(walk, 2) && set_allows(&job->vp, 2) &&
+        (job->vp.count > 0 || has_layers_for(walk)))
         add_candidate(walk);
     layout->placement = PS_PLACEMENT_LOOP;
 }

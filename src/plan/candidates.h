@@ -19,6 +19,10 @@
 #include "pipesched/plan.h"
 #include "pipesched/status.h"
 
+// Ops of all searched layouts together, at effort 1, when named families compete: a share of a second. A larger layout
+// is searched only for a job that names zb.
+enum { PS_SEARCHED_OPS_BESIDE_FAMILIES = 1 << 14 };
+
 // What all candidates share; read-only while workers run.
 typedef struct ps_plan_context {
     const ps_model *model;

@@ -209,7 +209,8 @@ static ps_code cut_for_families(const survey_work *work, ps_status *status)
     return PS_OK;
 }
 
-// Complete the promises, drop what does not fit after all, and see how good orders are that need no search.
+// Complete the promises, drop what does not fit after all, and see how good orders are that need no search. A cut that
+// promises no more than what is known already is left as it is.
 static ps_code fill_known(const survey_work *work, ps_status *status)
 {
     ps_survey *out = work->out;
@@ -217,6 +218,13 @@ static ps_code fill_known(const survey_work *work, ps_status *status)
     for (int32_t index = 0; index < out->num_cuts; index++) {
         ps_run known;
         ps_survey_cut cut = out->cut[index];
+        int64_t to_beat = out->known_ns < out->limit_ns ? out->known_ns : out->limit_ns;
+        cut.known_ns = INT64_MAX;
+        if (cut.promise_ns >= to_beat) {
+            out->cut[index] = out->cut[kept];
+            out->cut[kept++] = cut;
+            continue;
+        }
         PS_TRY(run_known(work->scratch, work->context, work->candidate, cut.first_layer, &known, status));
         if (!known.fits)
             continue;
@@ -286,7 +294,11 @@ static ps_code search_cut(ps_arena *scratch, const ps_plan_context *context, con
     if (!options)
         return PS_OK;
     ps_pipeline pipeline = with_constant_transients(scratch, &run.pipeline);
-    PS_TRY(ps_order_search(scratch, &pipeline, options, &result, status));
+    ps_code code = ps_order_search(scratch, &pipeline, options, &result, status);
+    if (is_refusal(code, status))
+        return PS_OK; // a cut on which nothing fits
+    if (code != PS_OK)
+        return code;
     out->limit_hit |= result.limit_hit;
     PS_TRY(ps_run_order(scratch, context, candidate, first_layer, &result.schedule, &run, status));
     keep_run(candidate, &run, first_layer, out);

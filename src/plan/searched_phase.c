@@ -13,9 +13,9 @@
 #include "base/parallel.h"
 #include "plan/searched_layout.h"
 
-// Ops of all searched layouts together at effort 1: a share of a second beside named families, some seconds alone. One
-// layout is searched whatever its size when there is nothing else to show.
-enum { SEARCH_BATCH = 4, OPS_BESIDE_FAMILIES = 1 << 14, OPS_ALONE = 1 << 16 };
+// Ops of all searched layouts together at effort 1: some seconds when the job allows no named family. One layout is
+// searched whatever its size when there is nothing else to show.
+enum { SURVEY_BATCH = 8, SEARCH_BATCH = 4, OPS_ALONE = 1 << 16 };
 
 typedef struct surveyed {
     ps_ranked_candidate *ranked;
@@ -100,7 +100,8 @@ static void take_surveys(phase_state *state)
 
 static void give_room(phase_state *state, surveyed *layout, ps_ranked_candidate *ranked)
 {
-    *layout = (surveyed){.ranked = ranked, .survey.limit_ns = incumbent(state)};
+    int64_t limit = incumbent(state);
+    *layout = (surveyed){.ranked = ranked, .survey.limit_ns = state->known_ns < limit ? state->known_ns : limit};
     for (int32_t cut = 0; cut < PS_SURVEY_CUTS; cut++)
         layout->survey.cut[cut].first_layer =
             ps_new_raw(state->phase->arena, int32_t, stages_of(ranked->candidate) + 1);
@@ -118,7 +119,7 @@ static ps_code survey_all(phase_state *state, ps_status *status)
         if (phase->out->limit_hit && limit < INT64_MAX)
             return PS_OK;
         state->first = state->count;
-        while (state->count < phase->count && state->count - state->first < PS_SEARCH_BATCH &&
+        while (state->count < phase->count && state->count - state->first < SURVEY_BATCH &&
                phase->ranked[state->count].key < limit) {
             give_room(state, &state->layout[state->count], &phase->ranked[state->count]);
             state->count++;
@@ -249,7 +250,7 @@ static void keep_known(phase_state *state)
 
 ps_code ps_searched_phase_run(ps_searched_phase *phase, ps_status *status)
 {
-    int64_t ops = phase->alone ? OPS_ALONE : OPS_BESIDE_FAMILIES;
+    int64_t ops = phase->alone ? OPS_ALONE : PS_SEARCHED_OPS_BESIDE_FAMILIES;
     phase_state *state = ps_new(phase->arena, phase_state, 1);
     *state = (phase_state){.phase = phase,
                            .layout = ps_new(phase->arena, surveyed, phase->count),
