@@ -350,32 +350,15 @@ static ps_code simulate_rules(ps_run *run, ps_status *status)
 
 static ps_code compare(ps_run *run, ps_status *status)
 {
-    static const char *const alone[] = {"schedule", "rules", "group-size", "launch-counts", "to-csv", "sends", "draw"};
-    static const char *const required[] = {"pp", "num-microbatches", "forward"};
     const simulate_options *options = run->parsed.values;
-    ps_jitter_options jitter;
-    ps_comparison comparison;
-    for (size_t index = 0; index < sizeof alone / sizeof *alone; index++)
-        PS_TRY(ps_run_exclude(run, "compare", alone[index], status));
-    for (size_t index = 0; index < sizeof required / sizeof *required; index++)
-        PS_TRY(ps_run_require(run, required[index], status));
-    PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
-    PS_TRY(ps_run_exclude(run, "backward", "backward-weight", status));
-    PS_TRY(ps_jitter_options_read(run, &options->jitter, &jitter, status));
-    if (options->jitter.share)
-        PS_TRY(ps_jitter_straggler_expect(&jitter, (int32_t)options->bare.pp, status));
+    bool limit_hit = false;
     ps_compare_options compared = {.bare = &options->bare,
-                                   .jitter = options->jitter.share ? &jitter : NULL,
+                                   .jitter = &options->jitter,
                                    .of_span = strcmp(objectives[options->objective], "span") == 0,
                                    .effort = (int32_t)options->effort};
     start_search(run);
-    PS_TRY(ps_compare_schedules(run, &compared, &comparison, status));
-    end_search(run, comparison.limit_hit);
-    if (comparison.row[0].refusal)
-        run->verdict = PS_INFEASIBLE;
-    if (run->common->json)
-        return ps_comparison_json(run->out, &comparison, status);
-    ps_comparison_text(run->out, run->arena, &comparison);
+    PS_TRY(ps_compare_run(run, &compared, &limit_hit, status));
+    end_search(run, limit_hit);
     return PS_OK;
 }
 

@@ -10,10 +10,12 @@
 #include "cli/option_value.h"
 #include "pipesched/order_search.h"
 #include "pipesched/timeline.h"
+#include "report/comparison.h"
 
 typedef struct comparer {
     ps_run *run;
     const ps_compare_options *options;
+    const ps_jitter_options *jitter; // NULL: none
     ps_vec(ps_compared) row;
     bool halved;
     bool limit_hit;
@@ -82,10 +84,10 @@ static ps_code measure(comparer *c, const ps_pipeline *pipeline, const ps_schedu
     for (int32_t device = 0; device < timeline.num_devices; device++)
         if (timeline.device[device].peak_activation > row->peak_activation)
             row->peak_activation = timeline.device[device].peak_activation;
-    if (!c->options->jitter)
+    if (!c->jitter)
         return PS_OK;
     ps_jitter_result jitter;
-    PS_TRY(ps_jitter_sample(c->run->arena, pipeline, schedule, c->options->jitter, &jitter, status));
+    PS_TRY(ps_jitter_sample(c->run->arena, pipeline, schedule, c->jitter, &jitter, status));
     const ps_jitter_statistics *statistics = of_span ? &jitter.span : &jitter.makespan;
     row->p50_ns = statistics->p50_ns;
     row->p95_ns = statistics->p95_ns;
@@ -171,32 +173,64 @@ static int by_rank(const void *a, const void *b)
     return (int)x->virtual_stages - (int)y->virtual_stages;
 }
 
-static const char *ranked_by(const ps_compare_options *options)
+static const char *ranked_by(const comparer *c)
 {
-    if (options->jitter)
-        return options->of_span ? "p95 of the span" : "p95 of the makespan";
-    return options->of_span ? "span" : "makespan";
+    if (c->jitter)
+        return c->options->of_span ? "p95 of the span" : "p95 of the makespan";
+    return c->options->of_span ? "span" : "makespan";
 }
 
-ps_code ps_compare_schedules(ps_run *run, const ps_compare_options *options, ps_comparison *out, ps_status *status)
+static ps_code check_options(const ps_run *run, ps_status *status)
+{
+    static const char *const alone[] = {"schedule", "rules", "group-size", "launch-counts", "to-csv", "sends", "draw"};
+    static const char *const required[] = {"pp", "num-microbatches", "forward"};
+    for (size_t index = 0; index < sizeof alone / sizeof *alone; index++)
+        PS_TRY(ps_run_exclude(run, "compare", alone[index], status));
+    for (size_t index = 0; index < sizeof required / sizeof *required; index++)
+        PS_TRY(ps_run_require(run, required[index], status));
+    PS_TRY(ps_run_exclude(run, "backward", "backward-input", status));
+    return ps_run_exclude(run, "backward", "backward-weight", status);
+}
+
+static ps_code write_rows(comparer *c, ps_status *status)
+{
+    const ps_bare_options *bare = c->options->bare;
+    ps_run *run = c->run;
+    qsort(c->row.data, (size_t)c->row.count, sizeof *c->row.data, by_rank);
+    int64_t best = c->row.data[0].value_ns;
+    for (int64_t index = 0; index < c->row.count; index++)
+        c->row.data[index].loses = best > 0 ? (double)c->row.data[index].value_ns / (double)best - 1 : 0;
+    ps_comparison comparison = {.num_devices = (int32_t)bare->pp,
+                                .num_microbatches = (int32_t)bare->num_microbatches,
+                                .ranked_by = ranked_by(c),
+                                .with_jitter = c->jitter != NULL,
+                                .halved = c->halved,
+                                .in_bytes = bare->activation.with_unit || bare->memory_limit.with_unit,
+                                .limit_hit = c->limit_hit,
+                                .count = (int32_t)c->row.count,
+                                .row = c->row.data};
+    if (c->row.data[0].refusal)
+        run->verdict = PS_INFEASIBLE;
+    if (run->common->json)
+        return ps_comparison_json(run->out, &comparison, status);
+    ps_comparison_text(run->out, run->arena, &comparison);
+    return PS_OK;
+}
+
+ps_code ps_compare_run(ps_run *run, const ps_compare_options *options, bool *limit_hit, ps_status *status)
 {
     comparer c = {.run = run, .options = options};
+    ps_jitter_options jitter;
     ps_pipeline pipeline;
+    PS_TRY(check_options(run, status));
+    PS_TRY(ps_jitter_options_read(run, options->jitter, &jitter, status));
+    if (options->jitter->share) {
+        PS_TRY(ps_jitter_straggler_expect(&jitter, (int32_t)options->bare->pp, status));
+        c.jitter = &jitter;
+    }
     PS_TRY(ps_bare_pipeline(run->arena, options->bare, &ps_bare_auto, &pipeline, status)); // the figures themselves
     PS_TRY(add_families(&c, status));
     PS_TRY(add_searched(&c, status));
-    qsort(c.row.data, (size_t)c.row.count, sizeof *c.row.data, by_rank);
-    int64_t best = c.row.data[0].value_ns;
-    for (int64_t index = 0; index < c.row.count; index++)
-        c.row.data[index].loses = best > 0 ? (double)c.row.data[index].value_ns / (double)best - 1 : 0;
-    *out = (ps_comparison){.num_devices = (int32_t)options->bare->pp,
-                           .num_microbatches = (int32_t)options->bare->num_microbatches,
-                           .ranked_by = ranked_by(options),
-                           .with_jitter = options->jitter != NULL,
-                           .halved = c.halved,
-                           .in_bytes = options->bare->activation.with_unit || options->bare->memory_limit.with_unit,
-                           .limit_hit = c.limit_hit,
-                           .count = (int32_t)c.row.count,
-                           .row = c.row.data};
-    return PS_OK;
+    *limit_hit = c.limit_hit;
+    return write_rows(&c, status);
 }
