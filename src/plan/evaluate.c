@@ -276,8 +276,11 @@ static ps_code try_cuts(ps_arena *scratch, const ps_plan_context *context, const
     PS_TRY(depths_of(scratch, &candidate->layout, &depth, status));
     PS_TRY(ps_layout_cut(scratch, context, candidate, &depth, stage_limit, &result, status));
     out->engine = result.engine;
-    for (int32_t index = 0; index < result.count; index++)
+    for (int32_t index = 0; index < result.count; index++) {
+        if (index > 0 && out->feasible && ps_plan_is_stopped(context))
+            return PS_OK;
         PS_TRY(try_cut(scratch, context, candidate, result.partition[index].first_layer, out, status));
+    }
     int32_t *even = result.partition[0].first_layer;
     ps_cut_rebalance(scratch, context, candidate, even);
     return try_cut(scratch, context, candidate, even, out, status);

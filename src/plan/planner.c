@@ -218,6 +218,7 @@ ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_clu
         .job = &planner.job,
         .num_gpus = ps_cluster_gpus(cluster),
         .capacity_bytes = job->memory_limit_bytes > 0 ? job->memory_limit_bytes : usable,
+        .control = control,
     };
     resolve_precision(&planner);
     fill_inputs(&planner, cluster);

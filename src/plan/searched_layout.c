@@ -51,16 +51,20 @@ static ps_code run_known(ps_arena *scratch, const ps_plan_context *context, cons
                          const int32_t *first_layer, ps_run *best, ps_status *status)
 {
     PS_TRY(ps_run_cut(scratch, context, candidate, first_layer, best, status));
+    bool by_family = false;
     for (int32_t kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         ps_schedule order;
         ps_run run;
         if (!stands_in(family, &candidate->layout))
             continue;
+        if (by_family && ps_plan_is_stopped(context))
+            break;
         PS_TRY(ps_schedule_generate(scratch, family->kind, &best->pipeline, &order, status));
         if (!family->splits_backward)
             order = ps_order_split(scratch, &order);
         PS_TRY(ps_run_order(scratch, context, candidate, first_layer, &order, &run, status));
+        by_family |= run.fits;
         bool faster = run.prediction.iteration_ns < best->prediction.iteration_ns;
         if (run.fits && (!best->fits || faster))
             *best = run;
@@ -194,6 +198,8 @@ static ps_code cut_for_families(const survey_work *work, ps_status *status)
         as_named.layout.schedule = (ps_schedule_kind)kind;
         if (!stands_in(family, &work->candidate->layout))
             continue;
+        if (work->out->num_cuts > 0 && ps_plan_is_stopped(work->context))
+            break;
         PS_TRY(ps_evaluate(work->scratch, work->context, &as_named, &found, status));
         if (!found.feasible)
             continue;
