@@ -92,6 +92,11 @@ typedef struct ps_iteration_cost {
 ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, const ps_layout *layout,
                                     const ps_layer_cost *sum, int64_t window_ns);
 
+// Dualpipe: the all-reduce of gradients between pipeline ranks r and pp - 1 - r, which hold the same `parameters`
+// elements, of what the reduction among the replicas has left on a rank. Nothing hides it: it needs both to be done.
+int64_t ps_cost_pair_sync_ns(const ps_group *group, const ps_job *job, const ps_layout *layout, int32_t pp_rank,
+                             int64_t parameters);
+
 // Every term of a layer's cost, for `show --cost` and for tests.
 typedef struct ps_cost_term {
     const char *layer;

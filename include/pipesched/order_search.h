@@ -34,6 +34,7 @@ typedef struct ps_order_options {
     ps_order_backward backward;
     int32_t effort;            // 1 is the default; the work grows in proportion
     const ps_control *control; // NULL: never stopped
+    const ps_schedule *start;  // an order that fits, which the result is no worse than; NULL: none
 } ps_order_options;
 
 typedef struct ps_order_result {
@@ -58,5 +59,25 @@ enum { PS_ORDER_MAX_OPS = 1 << 22 };
 // itself needs, with the least limit that works.
 ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options,
                         ps_order_result *out, ps_status *status);
+
+// One memory limit of a curve.
+typedef struct ps_order_rung {
+    int64_t memory_limit;
+    bool fits; // else nothing does, and the rest is 0
+    bool fused;
+    bool carried; // the order of the rung before is as good as what was found here
+    int64_t makespan_ns;
+    int64_t span_ns;
+    double bubble; // of the objective's measure
+    int64_t bound_ns;
+    const char *bound_by;
+    bool proved;
+} ps_order_rung;
+
+// Time against memory: the search at each of `count` rising limits, which hold for every device alike. Each starts from
+// the order before, so that the value never rises; once it is what no memory can better, nothing is searched any more.
+// Fills memory_limit on. PS_TIME_LIMIT or PS_STOPPED from the control: `*done` rungs were filled.
+ps_code ps_order_curve(ps_arena *arena, const ps_pipeline *pipeline, const ps_order_options *options, int32_t count,
+                       const int64_t *limit, ps_order_rung *rung, int32_t *done, ps_status *status);
 
 #endif

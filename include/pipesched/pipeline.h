@@ -46,23 +46,58 @@ typedef struct ps_device {
     int64_t memory_limit;  // INT64_MAX: none
 } ps_device;
 
+// The way of a micro-batch: its F's visit the stops in order, its I's or B's in reverse. Stages may be left out or come
+// in any order, each once at most. Routes may share hops, as they may share stages.
+typedef struct ps_route {
+    int32_t num_stops;
+    const int32_t *stage; // [num_stops]; NULL: 0, 1, 2 ...
+    ps_hop *forward_hop;  // [num_stops - 1], from stop i to i + 1
+    ps_hop *backward_hop; // [num_stops - 1], from stop i + 1 to i
+} ps_route;
+
 typedef struct ps_pipeline {
     int32_t num_stages;
     int32_t num_devices;
     int32_t num_microbatches;
     int32_t num_lanes;
     ps_stage *stage;      // [num_stages], in the order a micro-batch visits them
-    ps_hop *forward_hop;  // [num_stages - 1], from stage s to s + 1
-    ps_hop *backward_hop; // [num_stages - 1], from stage s + 1 to s
+    ps_hop *forward_hop;  // [num_stages - 1], from stage s to s + 1; with routes theirs count instead
+    ps_hop *backward_hop; // [num_stages - 1], from stage s + 1 to s; likewise
     ps_device *device;    // [num_devices]
+    int32_t num_routes;   // 0: every micro-batch visits all stages in order, and the two below are not read
+    ps_route *route;      // [num_routes]
+    int32_t *route_of;    // [num_microbatches]
 } ps_pipeline;
 
-// Give every hop the lane of its (source device, destination device) pair and set num_lanes. O(stages * log stages).
+// A pipeline without routes is one of a single route: walks over all routes need not tell the two apart.
+static inline int32_t ps_pipeline_num_routes(const ps_pipeline *pipeline)
+{
+    return pipeline->num_routes > 0 ? pipeline->num_routes : 1;
+}
+
+static inline ps_route ps_pipeline_route(const ps_pipeline *pipeline, int32_t route)
+{
+    if (pipeline->num_routes > 0)
+        return pipeline->route[route];
+    return (ps_route){.num_stops = pipeline->num_stages,
+                      .forward_hop = pipeline->forward_hop,
+                      .backward_hop = pipeline->backward_hop};
+}
+
+static inline int32_t ps_route_stage(const ps_route *route, int32_t stop)
+{
+    return route->stage ? route->stage[stop] : stop;
+}
+
+// How many (stage, micro-batch) pairs run: stages * micro-batches where there are no routes.
+int64_t ps_pipeline_num_cells(const ps_pipeline *pipeline);
+
+// Give every hop the lane of its (source device, destination device) pair and set num_lanes. O(hops * log hops).
 void ps_pipeline_assign_lanes(ps_arena *arena, ps_pipeline *pipeline);
 
 // Refuse shapes, negative figures and sums beyond limits.h, so that nothing downstream can overflow. Rules:
-// pipeline-shape, stage-device, negative-time, negative-memory, too-many-ops (shows the product), time-overflow,
-// memory-overflow.
+// pipeline-shape, pipeline-route, stage-device, negative-time, negative-memory, too-many-ops (shows the product),
+// time-overflow, memory-overflow.
 ps_code ps_pipeline_validate(const ps_pipeline *pipeline, ps_status *status);
 
 #endif

@@ -60,7 +60,7 @@ typedef struct ps_plan_stage {
     const char **layer_name; // [num_layers]
     int32_t tp, dp, cp, ep;
     ps_recompute recompute;
-    int64_t parameters; // of the whole stage, each owned weight once: they sum to the model's
+    int64_t parameters; // of the whole stage, each owned weight once: they sum to the model's (on each way of dualpipe)
     int64_t forward_ns;
     int64_t backward_input_ns;
     int64_t backward_weight_ns;

@@ -37,6 +37,7 @@ typedef enum ps_schedule_kind {
     PS_SCHEDULE_V_MIN,
     PS_SCHEDULE_DUALPIPEV,
     PS_SCHEDULE_H_1F1B,
+    PS_SCHEDULE_DUALPIPE,
     PS_SCHEDULE_KINDS,                 // named families
     PS_SCHEDULE_ZB = PS_SCHEDULE_KINDS // none of them: an order of F, I and W that was searched for
 } ps_schedule_kind;
@@ -44,13 +45,15 @@ typedef enum ps_schedule_kind {
 // Which device runs a stage, when a family puts several on each. With one stage a device the two are the same.
 typedef enum ps_placement {
     PS_PLACEMENT_LOOP, // device s mod p: 0 1 2 3 0 1 2 3
-    PS_PLACEMENT_V     // there and back again: 0 1 2 3 3 2 1 0; nothing is sent at the turn
+    PS_PLACEMENT_V,    // there and back again: 0 1 2 3 3 2 1 0; nothing is sent at the turn
+    PS_PLACEMENT_DUAL  // both ways: 0 1 2 3 and 3 2 1 0; half of the micro-batches take only the first half of the
+                       // stages, the others only the second, which are the same layers once more
 } ps_placement;
 
 // What a family needs to know of a pipeline to be legal on it, and what it lets the user choose.
 typedef struct ps_schedule_shape {
     int32_t num_devices;
-    int32_t num_stages; // devices * virtual stages a device
+    int32_t num_stages; // devices * virtual stages a device; with PS_PLACEMENT_DUAL those of both ways
     int32_t num_microbatches;
     int32_t group_size;          // interleaved: micro-batches of a group; 0: as many as devices
     const int32_t *launch_count; // h-1f1b: [num_devices] forwards before the first backward; NULL: those of 1f1b
@@ -64,10 +67,10 @@ typedef struct ps_schedule_family {
     bool splits_backward;   // uses I and W instead of B
     bool virtual_stages;    // may put more than one stage on a device
     bool needs_choices;     // is nothing of its own without the user's choices, so no automatic search tries it
-    ps_placement placement; // of the stages it orders; with PS_PLACEMENT_V two a device
+    ps_placement placement; // of the stages it orders; with PS_PLACEMENT_V and PS_PLACEMENT_DUAL two a device
     // PS_ILLEGAL with the family's own rule, the values and the nearest legal ones.
     ps_code (*legal)(ps_schedule_shape shape, ps_status *status);
-    // Reads only shape and stage -> device; times do not matter to a named family. O(ops).
+    // Reads only shape, stage -> device and routes; times do not matter to a named family. O(ops).
     ps_code (*generate)(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status);
 } ps_schedule_family;
 
@@ -80,6 +83,11 @@ const ps_schedule_family *ps_schedule_family_named(const char *name); // NULL: n
 int32_t ps_schedule_device(ps_placement placement, ps_schedule_shape shape, int32_t stage);
 // The reverse: chunk number `chunk` of a device.
 int32_t ps_schedule_stage(ps_placement placement, ps_schedule_shape shape, int32_t device, int32_t chunk);
+
+// The routes of a pipeline whose stages follow the placement: none but for PS_PLACEMENT_DUAL, where micro-batches from
+// 0 on take stages 0 to p - 1 and those from m / 2 on the others, over the pipeline's own hops. Before lanes are
+// assigned.
+void ps_schedule_set_routes(ps_arena *arena, ps_placement placement, ps_pipeline *pipeline);
 
 // Legal, then generated. Sum of ops is below PS_MAX_OPS once ps_pipeline_validate() has passed.
 ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,
@@ -115,6 +123,8 @@ typedef struct ps_schedule_bound {
     const char *span_by;
 } ps_schedule_bound;
 void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out);
+// The same for a pipeline with routes, which the former does not take; derivations: schedule_bound_route.c.
+void ps_schedule_bound_routed(ps_arena *arena, const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out);
 
 // A cell as PyTorch writes it: "0F12". Writes at most 32 bytes.
 int32_t ps_op_format(ps_op op, char text[32]);

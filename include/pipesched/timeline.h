@@ -2,9 +2,10 @@
 //
 // timeline.h: what happens when, once a schedule runs on a pipeline.
 //
-// A device runs its ops in order, without preemption. F waits for the F of the stage before, I and B for the I or B of
-// the stage after and for their own F, W for its own I. A transfer starts when its op ends, in the source's program
-// order on its lane. So the timeline is a longest path: linear to compute and monotone in every duration.
+// A device runs its ops in order, without preemption. F waits for the F of the stage before on the micro-batch's route,
+// I and B for the I or B of the stage after and for their own F, W for its own I. A transfer starts when its op ends,
+// in the source's program order on its lane. So the timeline is a longest path: linear to compute and monotone in every
+// duration.
 #ifndef PIPESCHED_TIMELINE_H
 #define PIPESCHED_TIMELINE_H
 
@@ -46,8 +47,8 @@ typedef struct ps_timeline {
 } ps_timeline;
 
 // PS_ILLEGAL with rule deadlock (the message names the cycle of ops that wait for each other), incomplete-schedule,
-// duplicate-op, unknown-op or wrong-device; PS_INFEASIBLE is never returned: compare peak_memory with the limits
-// (ps_timeline_fits). The pipeline must have passed ps_pipeline_validate(). O(ops), about 12 ns an op.
+// duplicate-op, unknown-op, off-route or wrong-device; PS_INFEASIBLE is never returned: compare peak_memory with the
+// limits (ps_timeline_fits). The pipeline must have passed ps_pipeline_validate(). O(ops), about 12 ns an op.
 ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule, ps_timeline *out,
                     ps_status *status);
 

@@ -41,6 +41,7 @@ ps_code ps_check_plan(ps_arena *arena, const ps_plan *plan, ps_check_result *out
         return PS_OK;
     ps_check_below_bound(&check);
     ps_check_layers(&check);
+    ps_check_ways_agree(&check);
     ps_check_placement(&check);
     ps_check_layout(&check);
     ps_check_alternatives(&check);

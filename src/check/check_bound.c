@@ -30,12 +30,15 @@ static int64_t load_bound(ps_check *check, const ps_hop_table *hops, bool split)
     int64_t *load = ps_new(check->arena, int64_t, plan->num_devices);
     int64_t *reached = ps_new_raw(check->arena, int64_t, plan->num_devices);
     int64_t way = 0;
+    int64_t microbatches = plan->layout.num_microbatches / ps_check_ways(plan); // of each stage
     for (int32_t device = 0; device < plan->num_devices; device++)
         reached[device] = -1;
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
-        load[stage->pp_rank] += stage_load(stage, split) * plan->layout.num_microbatches;
-        if (reached[stage->pp_rank] < 0)
+        load[stage->pp_rank] += stage_load(stage, split) * microbatches;
+        if (ps_check_before(plan, index) < 0)
+            way = 0;
+        if (reached[stage->pp_rank] < 0 || way < reached[stage->pp_rank])
             reached[stage->pp_rank] = way;
         way += ps_check_duration(stage, PS_OP_FORWARD) + hop_time(hops->forward[index]);
     }
@@ -51,7 +54,7 @@ static int64_t load_bound(ps_check *check, const ps_hop_table *hops, bool split)
 static int64_t chain_bound(const ps_plan *plan, const ps_hop_table *hops, bool split)
 {
     int64_t chain = 0;
-    for (int32_t index = 0; index < plan->num_stages; index++) {
+    for (int32_t index = 0; index < ps_check_way_stages(plan); index++) { // the other way is as long
         const ps_plan_stage *stage = &plan->stage[index];
         chain += ps_check_duration(stage, PS_OP_FORWARD);
         chain += ps_check_duration(stage, split ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD);

@@ -20,6 +20,7 @@ bool ps_check_is_split(ps_schedule_kind kind)
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
     case PS_SCHEDULE_DUALPIPEV:
+    case PS_SCHEDULE_DUALPIPE:
     case PS_SCHEDULE_ZB: return true;
     case PS_SCHEDULE_GPIPE:
     case PS_SCHEDULE_1F1B:
@@ -52,6 +53,14 @@ static bool check_cell(ps_check *check, int32_t device, int32_t index)
         ps_check_find(check, "unknown-cell", place,
                       "%u%c%" PRId32 ": there are %" PRId32 " stages and %" PRId32 " micro-batches", (unsigned)op.stage,
                       LETTER[op.kind], op.microbatch, plan->num_stages, plan->layout.num_microbatches);
+        return false;
+    }
+    if (!ps_check_passes(plan, op.stage, op.microbatch)) {
+        ps_check_find(check, "cell-route", place,
+                      "%u%c%" PRId32 ": micro-batches up to %" PRId32 " pass stages up to %" PRId32
+                      ", the others the rest",
+                      (unsigned)op.stage, LETTER[op.kind], op.microbatch, plan->layout.num_microbatches / 2 - 1,
+                      ps_check_way_stages(plan) - 1);
         return false;
     }
     if (split ? op.kind == PS_OP_BACKWARD : op.kind == PS_OP_BACKWARD_INPUT || op.kind == PS_OP_BACKWARD_WEIGHT) {
@@ -103,6 +112,8 @@ static bool find_missing(ps_check *check, const ps_cell_table *table)
             continue;
         int64_t microbatch = cell % table->microbatches;
         int64_t stage = cell / table->microbatches % table->stages;
+        if (!ps_check_passes(plan, stage, microbatch))
+            continue;
         ps_check_find(check, "missing-cell", PS_AT_1("/schedule/cells/#", plan->stage[stage].pp_rank),
                       "%" PRId64 "%c%" PRId64 " never runs", stage, letter[cell / table->microbatches / table->stages],
                       microbatch);
@@ -142,7 +153,7 @@ bool ps_check_cells(ps_check *check, ps_cell_table *table)
     int64_t listed = plan->schedule.first[plan->num_devices];
     *table = (ps_cell_table){.stages = plan->num_stages, .microbatches = plan->layout.num_microbatches};
     int64_t cells = ps_check_kinds(plan->layout.schedule) * table->stages * table->microbatches;
-    bool good = ps_check_equal(check, "cell-count", PS_AT("/schedule/cells"), listed, cells);
+    bool good = ps_check_equal(check, "cell-count", PS_AT("/schedule/cells"), listed, cells / ps_check_ways(plan));
     // A small file cannot make the table much larger than itself.
     if (cells > PS_MAX_OPS || cells > 4 * listed + 1024)
         return false;

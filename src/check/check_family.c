@@ -4,8 +4,8 @@
 //
 // The definitions (Huang et al. 2019; Narayanan et al. 2021; Lamy-Poirier 2023; Qi et al. 2024; PyTorch's
 // InterleavedZeroBubble) as closed forms: which op stands at a place of a rank's list, so that nothing is generated and
-// nothing is kept. V schedules have none that covers every number of micro-batches, h-1f1b is the user's own, and zb is
-// whatever a search found: theirs is any order that holds otherwise.
+// nothing is kept. Of V schedules only those of check_dual.c have one that covers every number of micro-batches, h-1f1b
+// is the user's own, and zb is whatever a search found: that of the others is any order that holds otherwise.
 #include <inttypes.h>
 
 #include "check/check_parts.h"
@@ -171,7 +171,8 @@ static bool check_legal(ps_check *check)
     case PS_SCHEDULE_ZB_V:
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
-    case PS_SCHEDULE_DUALPIPEV: return check_chunks(check, 2, 2);
+    case PS_SCHEDULE_DUALPIPEV:
+    case PS_SCHEDULE_DUALPIPE: return check_chunks(check, 2, 2);
     case PS_SCHEDULE_GPIPE:
     case PS_SCHEDULE_1F1B:
     case PS_SCHEDULE_ZB_H1:
@@ -186,7 +187,11 @@ void ps_check_family(ps_check *check)
     static const char letter[] = {'F', 'B', 'I', 'W'};
     const ps_plan *plan = check->plan;
     ps_schedule_kind kind = plan->layout.schedule;
-    if (!check_legal(check) || ps_check_is_v(kind) || kind == PS_SCHEDULE_H_1F1B || kind == PS_SCHEDULE_ZB)
+    if (!check_legal(check) || kind == PS_SCHEDULE_H_1F1B || kind == PS_SCHEDULE_ZB)
+        return;
+    if (kind == PS_SCHEDULE_DUALPIPEV || kind == PS_SCHEDULE_DUALPIPE)
+        ps_check_dual(check);
+    if (ps_check_is_v(kind))
         return;
     bool split = ps_check_is_split(kind);
     for (int32_t rank = 0; rank < plan->num_devices; rank++) {

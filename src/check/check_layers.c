@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// check_layers.c: every layer of the model is placed exactly once, in order along the chain of stages.
+// check_layers.c: every layer of the model is placed exactly once, in order along the chain of stages; with two ways
+// through the stages exactly once on each.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,15 @@ static int compare_names(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static void check_names(ps_check *check)
+static void check_names(ps_check *check, int32_t begin, int32_t end)
 {
     const ps_plan *plan = check->plan;
     int64_t count = 0;
-    for (int32_t stage = 0; stage < plan->num_stages; stage++)
+    for (int32_t stage = begin; stage < end; stage++)
         count += plan->stage[stage].num_layers;
     named_layer *all = ps_new_raw(check->arena, named_layer, count);
     named_layer *next = all;
-    for (int32_t stage = 0; stage < plan->num_stages; stage++)
+    for (int32_t stage = begin; stage < end; stage++)
         for (int32_t index = 0; index < plan->stage[stage].num_layers; index++)
             *next++ = (named_layer){plan->stage[stage].layer_name[index], stage, index};
     if (count > 0)
@@ -60,13 +61,14 @@ static void check_range(ps_check *check, ps_place place, int64_t first, int64_t 
         *next = last + 1;
 }
 
-void ps_check_layers(ps_check *check)
+// The stages begin .. end - 1 of one way.
+static void check_way(ps_check *check, int32_t begin, int32_t end)
 {
     const ps_plan *plan = check->plan;
     int64_t layers = plan->inputs.model_layers;
     int64_t next = 0;
     int64_t parameters = 0;
-    for (int32_t index = 0; index < plan->num_stages; index++) {
+    for (int32_t index = begin; index < end; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
         int64_t held = 0;
         if (stage->num_ranges == 0)
@@ -88,5 +90,12 @@ void ps_check_layers(ps_check *check)
                       "the model has %" PRId64 " layers, the stages go up to %" PRId64, layers, next - 1);
     ps_check_equal(check, "parameter-sum", PS_AT("/inputs/model/parameters"), plan->inputs.model_parameters,
                    parameters);
-    check_names(check);
+    check_names(check, begin, end);
+}
+
+void ps_check_layers(ps_check *check)
+{
+    int32_t stages = ps_check_way_stages(check->plan);
+    for (int32_t begin = 0; begin + stages <= check->plan->num_stages; begin += stages)
+        check_way(check, begin, begin + stages);
 }

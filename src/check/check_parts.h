@@ -16,6 +16,8 @@ bool ps_check_shape(ps_check *check);
 void ps_check_below_bound(ps_check *check);
 
 void ps_check_layers(ps_check *check);
+// The second way's stages are those of the first once more.
+void ps_check_ways_agree(ps_check *check);
 void ps_check_placement(ps_check *check);
 void ps_check_layout(ps_check *check);
 // A job's set of values; an empty one allows every value.
@@ -23,8 +25,17 @@ bool ps_check_allows(const ps_int_set *set, int64_t value);
 void ps_check_hops(ps_check *check);
 void ps_check_ranks(ps_check *check);
 
-// Where a schedule puts its stages: round the devices again and again, or there and back (V).
+// Where a schedule puts its stages: round the devices again and again, or there and back (V). The two ways of dualpipe
+// one after the other are there and back.
 bool ps_check_is_v(ps_schedule_kind kind);
+// The ways through the stages: one through all of them; dualpipe has two, each through half of them, the second for the
+// second half of the micro-batches.
+int32_t ps_check_ways(const ps_plan *plan);
+int32_t ps_check_way_stages(const ps_plan *plan);
+bool ps_check_passes(const ps_plan *plan, int64_t stage, int64_t microbatch);
+// The stage after or before another on its way; -1: none.
+int32_t ps_check_after(const ps_plan *plan, int32_t stage);
+int32_t ps_check_before(const ps_plan *plan, int32_t stage);
 // Backwards of a schedule are all whole (B) or all split (I and W).
 bool ps_check_is_split(ps_schedule_kind kind);
 // Operations of one micro-batch on one stage.
@@ -43,6 +54,8 @@ int32_t *ps_cell_slot(const ps_cell_table *table, ps_op op);
 bool ps_check_cells(ps_check *check, ps_cell_table *table);
 // The order that the named family defines.
 void ps_check_family(ps_check *check);
+// The same for dualpipe and dualpipev.
+void ps_check_dual(ps_check *check);
 
 // What the plan's own durations make of its order, per device and altogether.
 typedef struct ps_check_device_times {

@@ -9,7 +9,7 @@
 bool ps_check_is_v(ps_schedule_kind kind)
 {
     return kind == PS_SCHEDULE_ZB_V || kind == PS_SCHEDULE_V_HALF || kind == PS_SCHEDULE_V_MIN ||
-           kind == PS_SCHEDULE_DUALPIPEV;
+           kind == PS_SCHEDULE_DUALPIPEV || kind == PS_SCHEDULE_DUALPIPE;
 }
 
 // A searched order may stand on either placement: its first stage of the second chunk says which, and the others must

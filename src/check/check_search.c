@@ -99,15 +99,19 @@ static bool takes_chunks(ps_schedule_kind kind, int32_t chunks)
 // (Narayanan et al. 2021).
 static const char *find_misfit(const ps_plan *plan, const ps_layout *layout)
 {
+    bool dual = layout->schedule == PS_SCHEDULE_DUALPIPE;
     int64_t stages = ps_multiply_saturating(layout->pp, layout->vp);
     int64_t domain = ps_multiply_saturating(plan->inputs.gpus_per_node, plan->inputs.domain_nodes);
     bool interleaved = layout->schedule == PS_SCHEDULE_INTERLEAVED;
-    if (stages > plan->inputs.model_layers || stages > PS_MAX_STAGES)
+    if ((dual ? layout->pp : stages) > plan->inputs.model_layers || stages > PS_MAX_STAGES)
         return "there are more stages than layers";
     if (!takes_chunks(layout->schedule, layout->vp))
         return "its schedule does not run that many stages a rank";
     if (interleaved && layout->num_microbatches % layout->pp != 0)
         return "interleaved takes its micro-batches in groups of pp";
+    if (dual && (layout->pp % 2 != 0 || layout->num_microbatches % 2 != 0 ||
+                 layout->num_microbatches < 2 * (int64_t)layout->pp))
+        return "dualpipe takes an even number of ranks and of micro-batches, two a rank or more";
     if (domain % layout->tp != 0)
         return "tp does not divide the GPUs that one fast fabric joins";
     if (layout->cp != 1 || layout->ep != 1)

@@ -45,10 +45,8 @@ int64_t ps_check_duration(const ps_plan_stage *stage, ps_op_kind kind)
 int32_t ps_check_source(const ps_plan *plan, ps_op op)
 {
     if (op.kind == PS_OP_FORWARD)
-        return op.stage - 1; // -1 for the first
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || op.stage + 1 == plan->num_stages)
-        return -1;
-    return op.stage + 1;
+        return ps_check_before(plan, op.stage); // -1 for the first
+    return op.kind == PS_OP_BACKWARD_WEIGHT ? -1 : ps_check_after(plan, op.stage);
 }
 
 static int compare_int64(const void *a, const void *b)
@@ -133,8 +131,8 @@ static void send(op_graph *graph, int32_t from, int64_t end)
     const ps_plan *plan = graph->plan;
     ps_op op = plan->schedule.op[from];
     bool forward = op.kind == PS_OP_FORWARD;
-    int32_t to = forward ? op.stage + 1 : op.stage - 1;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0 || to == plan->num_stages)
+    int32_t to = forward ? ps_check_after(plan, op.stage) : ps_check_before(plan, op.stage);
+    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0)
         return;
     int32_t lower = forward ? op.stage : to;
     const ps_plan_hop *hop = forward ? graph->hops.forward[lower] : graph->hops.backward[lower];

@@ -39,22 +39,53 @@ static ps_code check_backward(const ps_bare_options *bare, const ps_bare_ground 
     return PS_OK;
 }
 
-static ps_code check_lists(const ps_bare_options *bare, ps_schedule_shape shape, ps_status *status)
+// Stages that have figures of their own: those of one way.
+static int32_t listed_stages(const ps_bare_ground *ground)
 {
-    int64_t stages = shape.num_stages;
-    const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit};
-    const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit"};
-    PS_TRY(ps_memory_units_agree(memory, memory_name, 3, status));
+    return ground->placement == PS_PLACEMENT_DUAL ? ground->shape.num_stages / 2 : ground->shape.num_stages;
+}
+
+static ps_code check_lists(const ps_bare_options *bare, const ps_bare_ground *ground, ps_status *status)
+{
+    int64_t stages = listed_stages(ground);
+    const char *what = ground->placement == PS_PLACEMENT_DUAL ? "stage of the model" : "virtual stage";
+    const ps_number_list *const memory[] = {&bare->activation, &bare->held_after_backward_input, &bare->memory_limit,
+                                            &bare->memory_curve};
+    const char *const memory_name[] = {"--activation", "--held-after-backward-input", "--memory-limit",
+                                       "--memory-curve"};
+    PS_TRY(ps_memory_units_agree(memory, memory_name, 4, status));
     PS_TRY(ps_memory_limit_expect(&bare->memory_limit, status));
-    PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, "virtual stage", status));
+    PS_TRY(ps_numbers_expect(&bare->forward, "--forward", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward_input, "--backward-input", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward_weight, "--backward-weight", stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->backward, "--backward", stages, what, status));
     PS_TRY(ps_numbers_expect(&bare->comm_latency, "--comm-ms", stages - 1, "hop", status));
     PS_TRY(ps_numbers_expect(&bare->comm_occupy, "--comm-occupy-ms", stages - 1, "hop", status));
-    PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, "virtual stage", status));
-    PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, "virtual stage", status));
-    return ps_numbers_expect(&bare->memory_limit, memory_name[2], shape.num_devices, "rank", status);
+    PS_TRY(ps_numbers_expect(&bare->activation, memory_name[0], stages, what, status));
+    PS_TRY(ps_numbers_expect(&bare->held_after_backward_input, memory_name[1], stages, what, status));
+    return ps_numbers_expect(&bare->memory_limit, memory_name[2], ground->shape.num_devices, "rank", status);
+}
+
+// Integers of a comma list, as many as `most` written to `out`; how many there are goes to `*listed`.
+static ps_code read_integers(ps_arena *arena, const char *option, const char *text, int64_t least, int32_t most,
+                             int32_t *out, int32_t *listed, ps_status *status)
+{
+    *listed = 0;
+    for (const char *at = text;; at++) {
+        int64_t size = (int64_t)strcspn(at, ",");
+        int64_t value;
+        if (ps_parse_int(ps_text_copy_n(arena, at, size), least, PS_MAX_MICROBATCHES, &value, status) != PS_OK) {
+            status->code = PS_USAGE;
+            snprintf(status->rule, sizeof status->rule, "bad-value");
+            return ps_fail_at(status, option, 0, 0, NULL);
+        }
+        if (*listed < most)
+            out[*listed] = (int32_t)value;
+        *listed += *listed < INT32_MAX;
+        at += size;
+        if (*at == '\0')
+            return PS_OK;
+    }
 }
 
 // One count, or one a rank.
@@ -63,21 +94,7 @@ static ps_code read_launch_counts(ps_arena *arena, const char *text, int32_t ran
 {
     int32_t *count = ps_new(arena, int32_t, ranks);
     int32_t listed = 0;
-    for (const char *at = text;; at++) {
-        int64_t size = (int64_t)strcspn(at, ",");
-        int64_t value;
-        if (ps_parse_int(ps_text_copy_n(arena, at, size), 1, PS_MAX_MICROBATCHES, &value, status) != PS_OK) {
-            status->code = PS_USAGE;
-            snprintf(status->rule, sizeof status->rule, "bad-value");
-            return ps_fail_at(status, "--launch-counts", 0, 0, NULL);
-        }
-        if (listed < ranks)
-            count[listed] = (int32_t)value;
-        listed++;
-        at += size;
-        if (*at == '\0')
-            break;
-    }
+    PS_TRY(read_integers(arena, "--launch-counts", text, 1, ranks, count, &listed, status));
     ps_number_list length = {.count = listed};
     PS_TRY(ps_numbers_expect(&length, "--launch-counts", ranks, "rank", status));
     for (int32_t rank = listed; rank < ranks; rank++)
@@ -86,8 +103,49 @@ static ps_code read_launch_counts(ps_arena *arena, const char *text, int32_t ran
     return PS_OK;
 }
 
+// The rank of every virtual stage, as listed.
+static ps_code read_ranks(ps_arena *arena, const char *text, ps_schedule_shape shape, int32_t *device,
+                          ps_status *status)
+{
+    int32_t listed = 0;
+    if (read_integers(arena, "--placement", text, 0, shape.num_stages, device, &listed, status) != PS_OK)
+        return ps_fail_hint(status, "loop, v, or the rank of every virtual stage, as in 0,1,1,0");
+    if (listed != shape.num_stages) {
+        ps_fail(status, PS_USAGE, "list-length", "--placement has %d ranks for %d virtual stages", (int)listed,
+                (int)shape.num_stages);
+        return ps_fail_hint(status, "list the rank of every virtual stage, pp * vp of them, or write loop or v");
+    }
+    for (int32_t stage = 0; stage < listed; stage++)
+        if (device[stage] >= shape.num_devices)
+            return ps_fail(status, PS_USAGE, "bad-value", "--placement: virtual stage %d is on rank %d, the last is %d",
+                           (int)stage, (int)device[stage], (int)shape.num_devices - 1);
+    return PS_OK;
+}
+
+static ps_code place_stages(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
+                            ps_schedule_shape shape, int32_t *device, ps_status *status)
+{
+    ps_placement placement = family->placement;
+    bool named = !bare->placement || strcmp(bare->placement, "loop") == 0;
+    if (bare->placement && strcmp(bare->placement, "v") == 0) {
+        if (shape.num_stages != 2 * shape.num_devices)
+            return ps_fail(status, PS_USAGE, "conflicting-options",
+                           "--placement v has two virtual stages a rank, --vp is %d", (int)bare->vp);
+        placement = PS_PLACEMENT_V;
+        named = true;
+    }
+    for (int32_t stage = 0; stage < shape.num_stages && named; stage++)
+        device[stage] = ps_schedule_device(placement, shape, stage);
+    return named ? PS_OK : read_ranks(arena, bare->placement, shape, device, status);
+}
+
 static ps_code check_choices(const ps_bare_options *bare, const ps_schedule_family *family, ps_status *status)
 {
+    if (bare->placement && family != &ps_bare_zb && family != &ps_bare_auto) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "--placement is for a search, and %s has its own",
+                family->name);
+        return ps_fail_hint(status, "use --schedule zb or auto, or leave --placement out");
+    }
     if (bare->group_size > 0 && family->kind != PS_SCHEDULE_INTERLEAVED)
         return ps_fail(status, PS_USAGE, "conflicting-options", "--group-size is for interleaved, not for %s",
                        family->name);
@@ -137,13 +195,13 @@ static ps_stage bare_stage(const ps_bare_options *bare, int32_t stage, int32_t d
 ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_schedule_family *family,
                          ps_pipeline *out, ps_status *status)
 {
-    ps_bare_ground ground = {.name = family->name, .splits_backward = family->splits_backward};
+    ps_bare_ground ground = {
+        .name = family->name, .splits_backward = family->splits_backward, .placement = family->placement};
     PS_TRY(check_backward(bare, &ground, status));
     PS_TRY(ps_bare_shape(arena, bare, family, &ground.shape, status));
 
     int32_t *device = ps_new_raw(arena, int32_t, ground.shape.num_stages);
-    for (int32_t stage = 0; stage < ground.shape.num_stages; stage++)
-        device[stage] = ps_schedule_device(family->placement, ground.shape, stage);
+    PS_TRY(place_stages(arena, bare, family, ground.shape, device, status));
     ground.device = device;
     return ps_bare_pipeline_on(arena, bare, &ground, out, status);
 }
@@ -152,8 +210,9 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
                             ps_pipeline *out, ps_status *status)
 {
     ps_schedule_shape shape = ground->shape;
+    int32_t listed = listed_stages(ground);
     PS_TRY(check_backward(bare, ground, status));
-    PS_TRY(check_lists(bare, shape, status));
+    PS_TRY(check_lists(bare, ground, status));
     *out = (ps_pipeline){.num_stages = shape.num_stages,
                          .num_devices = shape.num_devices,
                          .num_microbatches = shape.num_microbatches,
@@ -162,17 +221,20 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
                          .backward_hop = ps_new(arena, ps_hop, shape.num_stages),
                          .device = ps_new(arena, ps_device, shape.num_devices)};
     for (int32_t stage = 0; stage < shape.num_stages; stage++)
-        out->stage[stage] = bare_stage(bare, stage, ground->device[stage]);
+        out->stage[stage] = bare_stage(bare, stage % listed, ground->device[stage]);
     for (int32_t hop = 0; hop + 1 < shape.num_stages; hop++) {
         if (out->stage[hop].device == out->stage[hop + 1].device)
             continue; // nothing is sent
-        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop),
-                                         .latency_ns = ps_number_at(&bare->comm_latency, hop)};
+        if (hop % listed == listed - 1)
+            continue; // from one way to the other
+        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop % listed),
+                                         .latency_ns = ps_number_at(&bare->comm_latency, hop % listed)};
         out->backward_hop[hop] = out->forward_hop[hop];
     }
     for (int32_t device = 0; device < shape.num_devices; device++)
         out->device[device].memory_limit =
             bare->memory_limit.count > 0 ? ps_number_at(&bare->memory_limit, device) : INT64_MAX;
+    ps_schedule_set_routes(arena, ground->placement, out);
     ps_pipeline_assign_lanes(arena, out);
     ps_code code = ps_pipeline_validate(out, status);
     if (code == PS_BAD_INPUT)

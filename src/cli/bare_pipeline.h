@@ -13,7 +13,7 @@ typedef struct ps_bare_options {
     int64_t pp;
     int64_t vp;
     int64_t num_microbatches;
-    ps_number_list forward; // times in ns, one or one a virtual stage
+    ps_number_list forward; // times in ns, one or one a virtual stage; for dualpipe one a stage of the model
     ps_number_list backward_input;
     ps_number_list backward_weight;
     ps_number_list backward;
@@ -22,8 +22,10 @@ typedef struct ps_bare_options {
     ps_number_list activation; // memory, one or one a virtual stage
     ps_number_list held_after_backward_input;
     ps_number_list memory_limit; // one or one a rank
+    ps_number_list memory_curve; // limits of every rank alike, to search at one after the other
     int64_t group_size;          // of interleaved; 0: not given
     const char *launch_counts;   // of h-1f1b, as written; NULL: not given
+    const char *placement;       // of a searched order, as written; NULL: not given
 } ps_bare_options;
 
 // Stand for the orders that are searched for: legal anywhere; zb splits the backward, auto may.
@@ -44,8 +46,9 @@ ps_code ps_bare_pipeline(ps_arena *arena, const ps_bare_options *bare, const ps_
 typedef struct ps_bare_ground {
     const char *name; // of the schedule, for messages
     ps_schedule_shape shape;
-    const int32_t *device; // [stages]
-    bool splits_backward;  // some backward is I and W
+    const int32_t *device;  // [stages]
+    bool splits_backward;   // some backward is I and W
+    ps_placement placement; // PS_PLACEMENT_DUAL: lists are of one way, and hold for the other as well
 } ps_bare_ground;
 
 ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const ps_bare_ground *ground,

@@ -41,6 +41,7 @@ static ps_code write_json(FILE *file, const ps_check_result *result, ps_status *
 static void write_text(FILE *file, const char *path, const ps_plan *plan, const ps_check_result *result)
 {
     char cells[32];
+    bool both_ways = ps_schedule_family_at(plan->layout.schedule)->placement == PS_PLACEMENT_DUAL;
     for (int32_t index = 0; index < result->count; index++)
         fprintf(file, "%s: %s: %s: %s\n", path, result->finding[index].pointer, result->finding[index].rule,
                 result->finding[index].message);
@@ -51,9 +52,10 @@ static void write_text(FILE *file, const char *path, const ps_plan *plan, const 
     else if (!plan->feasible)
         fprintf(file, "ok: %s: says that nothing fits, and why\n", path);
     else
-        fprintf(file, "ok: %s: %d layer%s once each on %d stage%s, %s ops in order, every figure agrees\n", path,
-                (int)plan->inputs.model_layers, ps_plural(plan->inputs.model_layers), (int)plan->num_stages,
-                ps_plural(plan->num_stages), ps_format_count(plan->schedule.first[plan->schedule.num_devices], cells));
+        fprintf(file, "ok: %s: %d layer%s once each%s on %d stage%s, %s ops in order, every figure agrees\n", path,
+                (int)plan->inputs.model_layers, ps_plural(plan->inputs.model_layers), both_ways ? " way" : "",
+                (int)plan->num_stages, ps_plural(plan->num_stages),
+                ps_format_count(plan->schedule.first[plan->schedule.num_devices], cells));
 }
 
 static ps_code run_check(ps_run *run, ps_status *status)

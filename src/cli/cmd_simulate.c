@@ -13,6 +13,7 @@
 #include "cli/option_value.h"
 #include "cli/simulate_compare.h"
 #include "cli/simulate_csv.h"
+#include "cli/simulate_curve.h"
 #include "cli/simulate_rules.h"
 #include "cli/terminal.h"
 #include "pipesched/limits.h"
@@ -23,9 +24,9 @@
 #include "report/gantt.h"
 #include "report/simulation.h"
 
-static const char *const schedules[] = {"gpipe",      "1f1b",           "interleaved", "zb-h1",  "zb-h2",
-                                        "looped-bfs", "interleaved-zb", "zb-v",        "v-half", "v-min",
-                                        "dualpipev",  "h-1f1b",         "zb",          "auto",   NULL};
+static const char *const schedules[] = {"gpipe",          "1f1b", "interleaved", "zb-h1", "zb-h2",     "looped-bfs",
+                                        "interleaved-zb", "zb-v", "v-half",      "v-min", "dualpipev", "h-1f1b",
+                                        "dualpipe",       "zb",   "auto",        NULL};
 static const char *const objectives[] = {"makespan", "span", NULL};
 
 typedef struct simulate_options {
@@ -62,6 +63,9 @@ static const ps_option bare_rows[] = {
                      "micro-batches that interleaved sends through a stage together; pp if not given"),
     AT(STRING, launch_counts, "launch-counts", "LIST",
        "forwards of each rank before its first backward, for h-1f1b: one, or one a rank"),
+    AT(STRING, placement, "placement", "PLACE",
+       "of the stages of zb and auto on the ranks: loop, which is stage s on rank s mod pp; v, there and back again with "
+       "two a rank; or the rank of every virtual stage, as in 0,1,1,0; loop if not given"),
     AT(TIMES, forward, "forward", "TIMES", "of a micro-batch's F on a virtual stage; required"),
     AT(TIMES, backward_input, "backward-input", "TIMES", "of I, the gradient of the input"),
     AT(TIMES, backward_weight, "backward-weight", "TIMES",
@@ -73,6 +77,9 @@ static const ps_option bare_rows[] = {
        "held from F to the end of I or B by a micro-batch on a virtual stage"),
     AT(MEMORY, held_after_backward_input, "held-after-backward-input", "SIZES", "what is left of it from I to W"),
     AT(MEMORY, memory_limit, "memory-limit", "SIZES", "of a rank; exceeded: exit status 1"),
+    AT(MEMORY, memory_curve, "memory-curve", "SIZES",
+       "with zb or auto: search at each of these limits of every rank, rising, and print time against memory; an order "
+       "for less memory counts for more, so that the time never rises"),
 };
 
 static const ps_option own_rows[] = {
@@ -104,8 +111,8 @@ static const ps_option own_rows[] = {
 };
 
 static const ps_option_group bare_group = {
-    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas)", bare_rows,
-    PS_OPTION_COUNT(bare_rows)};
+    "Bare numbers (TIMES and SIZES: one value, or one a virtual stage separated by commas, for dualpipe one a rank)",
+    bare_rows, PS_OPTION_COUNT(bare_rows)};
 static const ps_option_group own_group = {"Simulation options", own_rows, PS_OPTION_COUNT(own_rows)};
 static const ps_option_group *const groups[] = {&bare_group, &own_group, &ps_common_option_group, NULL};
 
@@ -134,7 +141,11 @@ static void find_bound(ps_arena *arena, ps_simulation *simulation, bool of_span,
             pipeline.device[d] = (ps_device){.memory_limit = INT64_MAX};
     }
     ps_schedule_bound bound;
-    ps_schedule_bound_compute(&pipeline, !is_split(simulation->schedule), &bound);
+    bool fused = !is_split(simulation->schedule);
+    if (pipeline.num_routes > 0)
+        ps_schedule_bound_routed(arena, &pipeline, fused, &bound);
+    else
+        ps_schedule_bound_compute(&pipeline, fused, &bound);
     simulation->bound_ns = of_span ? bound.span_ns : bound.makespan_ns;
     simulation->limited_by = of_span ? bound.span_by : bound.makespan_by;
 }
@@ -321,6 +332,16 @@ static ps_code search_order(ps_run *run, const ps_schedule_family *family, const
         .control = &run->control.control,
     };
     start_search(run);
+    if (options->bare.memory_curve.count > 0) {
+        ps_curve_call curve = {.name = family->name,
+                               .limit = &options->bare.memory_curve,
+                               .pipeline = pipeline,
+                               .search = &search,
+                               .in_bytes = in_bytes(&options->bare)};
+        PS_TRY(ps_simulate_curve(run, &curve, status));
+        end_search(run, run->verdict == PS_TIME_LIMIT);
+        return PS_OK;
+    }
     PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
     end_search(run, found->limit_hit);
     simulation->searched = true;
@@ -384,7 +405,8 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     else
         PS_TRY(refuse_search_options(run, name, status));
     ps_bare_options bare = options->bare;
-    if (family->placement == PS_PLACEMENT_V && !ps_option_given(&run->parsed, "vp"))
+    bool folded = family->placement != PS_PLACEMENT_LOOP || (bare.placement && strcmp(bare.placement, "v") == 0);
+    if (folded && !ps_option_given(&run->parsed, "vp"))
         bare.vp = 2;
     ps_pipeline pipeline;
     ps_schedule_shape shape = {0};
@@ -398,11 +420,16 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         .schedule = &schedule,
         .in_bytes = in_bytes(&bare),
     };
+    bool curve = bare.memory_curve.count > 0;
+    if (curve && !searched) {
+        ps_fail(status, PS_USAGE, "conflicting-options", "--memory-curve is for a search, and %s is no search", name);
+        return ps_fail_hint(status, "use --schedule zb or auto, or --memory-limit");
+    }
     if (searched)
         PS_TRY(search_order(run, family, &pipeline, &simulation, status));
     else
         PS_TRY(ps_schedule_generate_shaped(run->arena, family->kind, &pipeline, shape, &schedule, status));
-    return replay(run, &simulation, NULL, status);
+    return curve ? PS_OK : replay(run, &simulation, NULL, status);
 }
 
 static ps_code run_simulate(ps_run *run, ps_status *status)

@@ -52,7 +52,7 @@ static const ps_option all[] = {
     JOB("overlap-grad-sync", "on|off", "on", "hide the reduction of gradients behind the backward"),
     ROW_OVERLAP_TP,
     JOB("schedule", "LIST", "auto",
-        "gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, v-min, dualpipev, or "
+        "gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, v-min, dualpipev, dualpipe, or "
         "zb, the best order of F, I and W that a search finds within memory; auto tries them all"),
     JOB("optimizer-barrier", "on|off", "on",
         "all ranks wait before the optimizer; off: post-validation, the span counts"),

@@ -100,7 +100,9 @@ static ps_code run_row(comparer *c, const ps_schedule_family *family, ps_compare
     ps_bare_options bare = *c->options->bare;
     ps_pipeline pipeline;
     ps_schedule schedule;
-    if (row->virtual_stages > bare.vp)
+    if (family->placement == PS_PLACEMENT_DUAL) // a whole stage of the model on each of its two ways
+        bare.vp = 2;
+    else if (row->virtual_stages > bare.vp)
         PS_TRY(halve(c->run->arena, family->placement, &bare, status));
     PS_TRY(ps_bare_pipeline(c->run->arena, &bare, family, &pipeline, status));
     PS_TRY(make_order(c, family, &pipeline, &schedule, status));
@@ -122,7 +124,7 @@ static ps_code add_row(comparer *c, const ps_schedule_family *family, int32_t vi
         *kept = refusal;
         row.refusal = kept;
     } else {
-        c->halved |= virtual_stages > c->options->bare->vp;
+        c->halved |= family->placement != PS_PLACEMENT_DUAL && virtual_stages > c->options->bare->vp;
     }
     *ps_vec_push(c->run->arena, &c->row) = row;
     return PS_OK;
@@ -135,7 +137,7 @@ static ps_code add_families(comparer *c, ps_status *status)
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
         if (family->needs_choices)
             continue;
-        bool several = family->virtual_stages || family->placement == PS_PLACEMENT_V;
+        bool several = family->virtual_stages || family->placement != PS_PLACEMENT_LOOP;
         PS_TRY(add_row(c, family, given == 1 && several ? 2 : given, status));
     }
     return PS_OK;
@@ -182,7 +184,8 @@ static const char *ranked_by(const comparer *c)
 
 static ps_code check_options(const ps_run *run, ps_status *status)
 {
-    static const char *const alone[] = {"schedule", "rules", "group-size", "launch-counts", "to-csv", "sends", "draw"};
+    static const char *const alone[] = {"schedule",     "rules",  "group-size", "launch-counts", "placement",
+                                        "memory-curve", "to-csv", "sends",      "draw"};
     static const char *const required[] = {"pp", "num-microbatches", "forward"};
     for (size_t index = 0; index < sizeof alone / sizeof *alone; index++)
         PS_TRY(ps_run_exclude(run, "compare", alone[index], status));

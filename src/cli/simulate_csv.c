@@ -79,6 +79,12 @@ ps_code ps_csv_simulation_write(ps_run *run, ps_csv_form form, const ps_pipeline
                                 const ps_actions *actions, ps_status *status)
 {
     ps_actions compute;
+    if (pipeline->num_routes > 0) {
+        ps_fail(status, PS_ILLEGAL, "csv-routes",
+                "a PyTorch schedule sends every micro-batch through all stages, and here there are %d routes",
+                (int)pipeline->num_routes);
+        return ps_fail_hint(status, "use --schedule dualpipev, the same schedule folded onto half of the ranks");
+    }
     if (actions)
         ps_actions_compute(run->arena, actions, &compute);
     else

@@ -182,13 +182,14 @@ static bool pairs_cross(int64_t first, int64_t distance, int64_t count, int64_t 
     return distance >= size || first % size + count > size - distance;
 }
 
-double ps_tied_all_reduce_seconds(const ps_group *group, const ps_layout *layout, double bytes)
+static double pair_all_reduce_seconds(const ps_group *group, const ps_layout *layout, int64_t low, int64_t high,
+                                      double bytes)
 {
     int64_t block = (int64_t)layout->tp * layout->cp * layout->dp; // consecutive ranks of one pipeline rank
-    int64_t distance = (layout->pp - 1) * block;
+    int64_t distance = (high - low) * block;
     if (distance == 0 || bytes <= 0)
         return 0;
-    bool cross = pairs_cross(0, distance, block, ps_group_domain_gpus(group));
+    bool cross = pairs_cross(low * block, distance, block, ps_group_domain_gpus(group));
     spread s = {
         .local = cross ? 1 : 2,
         .domains = cross ? 2 : 1,
@@ -196,6 +197,21 @@ double ps_tied_all_reduce_seconds(const ps_group *group, const ps_layout *layout
         .inter_bytes_per_s = reached_bytes_per_s(&group->inter) / oversubscription_of_span(group, distance + block),
     };
     return cross ? across(group, s, 2, bytes) : local_all_reduce(s, bytes);
+}
+
+double ps_tied_all_reduce_seconds(const ps_group *group, const ps_layout *layout, double bytes)
+{
+    return pair_all_reduce_seconds(group, layout, 0, layout->pp - 1, bytes);
+}
+
+int64_t ps_cost_pair_sync_ns(const ps_group *group, const ps_job *job, const ps_layout *layout, int32_t pp_rank,
+                             int64_t parameters)
+{
+    int32_t opposite = layout->pp - 1 - pp_rank;
+    double shards = layout->zero >= 1 ? (double)layout->dp * (double)layout->cp : 1;
+    double bytes = (double)parameters * (double)job->gradient_bytes / shards;
+    return ps_ns_clamped(pair_all_reduce_seconds(group, layout, pp_rank < opposite ? pp_rank : opposite,
+                                                 pp_rank < opposite ? opposite : pp_rank, bytes));
 }
 
 ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layout, int32_t pp_rank_a, int32_t pp_rank_b)

@@ -7,7 +7,9 @@
 // 2. Interleaved 1F1B runs max(1, m / p) rounds and needs m to be a multiple of that number.
 // 3. Stages go there and back again (V) only under the names ZBVZeroBubble and DualPipeV, also those of a CSV file, and
 //    these take exactly two stages a rank.
-// 4. A backward split into I and W runs without torch.compile only: a caution, as no layout says whether it is on.
+// 4. Every micro-batch passes all stages, in a CSV file too: there is nothing for dualpipe's two ways in from both
+// ends.
+// 5. A backward split into I and W runs without torch.compile only: a caution, as no layout says whether it is on.
 #include "job/dialect.h"
 
 #include <stddef.h>
@@ -29,6 +31,8 @@ const char *ps_dialect_torchtitan(const ps_layout *layout)
                           (layout->schedule == PS_SCHEDULE_ZB && layout->placement == PS_PLACEMENT_V);
     if (there_and_back && layout->vp != 2)
         return "torchtitan-3-v-stages";
+    if (layout->schedule == PS_SCHEDULE_DUALPIPE)
+        return "torchtitan-4-both-ways";
     return NULL;
 }
 
@@ -47,7 +51,7 @@ static bool splits_backward(ps_schedule_kind schedule)
 const ps_caution *ps_caution_torchtitan(const ps_layout *layout)
 {
     static const ps_caution compile = {
-        "torchtitan-4-compile",
+        "torchtitan-5-compile",
         "torchtitan: torch.compile does not support a backward split into I and W; leave it off"};
     return layout->pp > 1 && splits_backward(layout->schedule) ? &compile : NULL;
 }

@@ -58,7 +58,8 @@ static chunk_range chunks_of(int32_t schedule)
     case PS_SCHEDULE_ZB_V:
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
-    case PS_SCHEDULE_DUALPIPEV: return (chunk_range){2, 2};
+    case PS_SCHEDULE_DUALPIPEV:
+    case PS_SCHEDULE_DUALPIPE: return (chunk_range){2, 2};
     default: return (chunk_range){1, 1};
     }
 }

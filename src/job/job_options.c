@@ -33,8 +33,8 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"v-half", PS_SCHEDULE_V_HALF},
                                      {"v-min", PS_SCHEDULE_V_MIN},
                                      {"dualpipev", PS_SCHEDULE_DUALPIPEV},
+                                     {"dualpipe", PS_SCHEDULE_DUALPIPE},
                                      {"zb", PS_SCHEDULE_ZB},
-                                     {"dualpipe", NOT_YET},
                                      {NULL, 0}};
 static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};
 static const job_word switches[] = {{"on", 1}, {"off", 0}, {NULL, 0}};

@@ -202,7 +202,7 @@ int64_t ps_lattice_least(ps_lattice_test test, void *context, ps_span span, cons
     int64_t step = low_ns / 256 + 1;
     int64_t low = low_ns; // nothing below it succeeds
     int64_t high = high_ns;
-    for (int64_t at = low; at < high_ns; at = step < high_ns - low ? low + step : high_ns, step *= 2) {
+    for (int64_t at = low; at < high_ns;) {
         if (poll(control, stopped))
             return high;
         if (test(context, at)) {
@@ -210,6 +210,8 @@ int64_t ps_lattice_least(ps_lattice_test test, void *context, ps_span span, cons
             break;
         }
         low = at + 1;
+        at = step < high_ns - low ? low + step : high_ns;
+        step = step < high_ns / 2 ? 2 * step : high_ns;
     }
     while (low < high && !poll(control, stopped)) {
         int64_t middle = low + (high - low) / 2;

@@ -140,10 +140,10 @@ static void add_candidate(candidate_walk *walk)
     const ps_schedule_family *family = ps_schedule_family_at(layout->schedule);
     ps_status status = {0};
 
-    if (shape.num_stages > walk->context->model->num_layers) {
+    if (ps_layout_cuts(layout) > walk->context->model->num_layers) {
         ps_fail(&status, PS_INFEASIBLE, "fewer-layers-than-stages",
                 "%d pipeline ranks with %d virtual stages each need %d layers or more, the model has %d",
-                (int)layout->pp, (int)layout->vp, (int)shape.num_stages, (int)walk->context->model->num_layers);
+                (int)layout->pp, (int)layout->vp, (int)ps_layout_cuts(layout), (int)walk->context->model->num_layers);
         ps_fail_hint(&status, "at most --pp %d", (int)(walk->context->model->num_layers / layout->vp));
         reject(walk, &status);
         return;
@@ -184,7 +184,7 @@ static void add_candidate(candidate_walk *walk)
 
 static bool has_layers_for(const candidate_walk *walk)
 {
-    return (int64_t)walk->layout.pp * walk->layout.vp <= walk->context->model->num_layers;
+    return ps_layout_cuts(&walk->layout) <= walk->context->model->num_layers;
 }
 
 static bool is_worth_searching(const candidate_walk *walk, int32_t chunks)
@@ -234,7 +234,7 @@ static void walk_schedules(candidate_walk *walk)
         if (whole_choice && (family->needs_choices || (walk->layout.pp == 1 && kind != PS_SCHEDULE_1F1B)))
             continue;
         walk->layout.schedule = (ps_schedule_kind)kind;
-        int32_t only = family->placement == PS_PLACEMENT_V ? 2 : !family->virtual_stages ? 1 : 0;
+        int32_t only = family->placement != PS_PLACEMENT_LOOP ? 2 : !family->virtual_stages ? 1 : 0;
         if (only > 0) {
             walk->layout.vp = only;
             bool pointless = whole_choice && job->vp.count == 0 && only > 1 && !has_layers_for(walk);

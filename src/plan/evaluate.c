@@ -74,6 +74,15 @@ static void fill_prediction(ps_run *run, const ps_plan_context *context)
                                prediction->param_gather_exposed_ns;
 }
 
+// Ranks r and pp - 1 - r have the same parameters and add their gradients up, once each has its own together.
+static void add_pair_sync(const ps_plan_context *context, const ps_layout *layout, int32_t device, int64_t parameters,
+                          ps_iteration_cost *once)
+{
+    int64_t sync = ps_cost_pair_sync_ns(context->group, context->job, layout, device, parameters);
+    once->grad_sync_ns += sync;
+    once->grad_sync_exposed_ns += sync;
+}
+
 ps_code ps_run_order(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                      const int32_t *first_layer, const ps_schedule *order, ps_run *out, ps_status *status)
 {
@@ -98,18 +107,24 @@ ps_code ps_run_order(ps_arena *arena, const ps_plan_context *context, const ps_c
     // A tied weight's gradient is reduced between the rank that owns it and the rank that copies it: the copy's rank
     // pays through its own copy_parameters, the owner's is added here.
     int32_t owner = ps_cut_tied_owner(context->model, layout, first_layer);
-    for (int32_t stage = 0; stage < stages; stage++)
+    for (int32_t stage = 0; stage < stages; stage++) {
+        int32_t cut = ps_layout_cut_of(layout, stage);
         out->stage[stage] =
-            ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1], owner >= 0);
+            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], owner >= 0);
+    }
     int64_t copies = candidate->table->prefix[context->model->num_layers].copy_parameters;
     for (int32_t device = 0; device < layout->pp; device++) {
         ps_layer_cost sum = {0};
         for (int32_t chunk = 0; chunk < layout->vp; chunk++)
             sum_into(&sum, &out->stage[ps_schedule_stage(placement, ps_layout_shape(layout), device, chunk)]);
+        int32_t opposite = layout->pp - 1 - device;
+        int32_t holder = placement == PS_PLACEMENT_DUAL && opposite < device ? opposite : device;
         int64_t window = ps_layer_work_ns(&sum) - sum.forward_ns;
-        if (device == owner)
+        if (holder == owner)
             sum.copy_parameters = copies;
         out->once[device] = ps_cost_iteration(context->group, context->job, layout, &sum, window);
+        if (placement == PS_PLACEMENT_DUAL)
+            add_pair_sync(context, layout, device, sum.parameters, &out->once[device]);
         fill_memory(out, context, device, &sum);
         out->fits &= out->memory[device].headroom >= 0;
         if (out->memory[device].headroom < out->memory[out->fullest].headroom)
@@ -139,9 +154,9 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
 {
     const ps_model *model = context->model;
     int32_t n = model->num_layers;
-    // The first and the last rank are one in a V, and they are where tied weights are.
-    bool is_v = ps_layout_placement(&candidate->layout) == PS_PLACEMENT_V;
-    bool copies = candidate->layout.pp > 1 && !is_v;
+    // The first and the last rank are one in a V, and with dualpipe hold the same: they are where tied weights are.
+    bool loop = ps_layout_placement(&candidate->layout) == PS_PLACEMENT_LOOP;
+    bool copies = candidate->layout.pp > 1 && loop;
     layer_arrays arrays = {
         .cost = ps_new_raw(arena, int64_t, n),
         .state = ps_new_raw(arena, int64_t, n),
@@ -158,7 +173,7 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
         arrays.held_weight[layer] = cost.held_after_backward_input_bytes;
         arrays.transient[layer] = cost.transient_bytes;
         if (arrays.pinned) {
-            int32_t last = candidate->layout.pp * candidate->layout.vp - 1;
+            int32_t last = ps_layout_cuts(&candidate->layout) - 1;
             int32_t pin = model->pinned_stage[layer];
             arrays.pinned[layer] = pin == PS_PIN_LAST ? last : pin;
         }
@@ -185,15 +200,15 @@ ps_code ps_layout_cut(ps_arena *arena, const ps_plan_context *context, const ps_
                       const ps_depth_list *depth, int64_t stage_limit, ps_partition_result *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
-    PS_TRY(check_pins(context->model, layout->pp * layout->vp, status));
+    PS_TRY(check_pins(context->model, ps_layout_cuts(layout), status));
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
-    ps_schedule_shape shape = ps_layout_shape(layout);
-    ps_device_type type = {.name = context->group->gpu.name, .count = shape.num_stages, .memory_limit = stage_limit};
+    int32_t stages = ps_layout_cuts(layout);
+    ps_device_type type = {.name = context->group->gpu.name, .count = stages, .memory_limit = stage_limit};
 
     ps_partition_problem problem = {
         .num_layers = context->model->num_layers,
-        .num_stages = shape.num_stages,
+        .num_stages = stages,
         .num_types = 1,
         .type = &type,
         .memory_is_bytes = true,
@@ -235,9 +250,12 @@ void ps_layout_depths(ps_arena *arena, const ps_layout *layout, double share, ps
 // An order that is searched for takes what room there is, so that only one micro-batch at a time has to fit.
 static ps_code depths_of(ps_arena *arena, const ps_layout *layout, ps_depth_list *out, ps_status *status)
 {
-    if (layout->schedule != PS_SCHEDULE_ZB)
-        return ps_schedule_depths(arena, layout->schedule, ps_layout_shape(layout), out, status);
-    ps_layout_depths(arena, layout, 0, out);
+    if (layout->schedule == PS_SCHEDULE_ZB) {
+        ps_layout_depths(arena, layout, 0, out);
+        return PS_OK;
+    }
+    PS_TRY(ps_schedule_depths(arena, layout->schedule, ps_layout_shape(layout), out, status));
+    out->num_stages = ps_layout_cuts(layout); // the other way's are the same in reverse
     return PS_OK;
 }
 
@@ -260,7 +278,7 @@ static ps_code try_cut(ps_arena *scratch, const ps_plan_context *context, const 
     }
     if (out->feasible && run.prediction.iteration_ns >= out->iteration_ns)
         return PS_OK;
-    int32_t stages = candidate->layout.pp * candidate->layout.vp;
+    int32_t stages = ps_layout_cuts(&candidate->layout);
     out->feasible = true;
     out->iteration_ns = run.prediction.iteration_ns;
     out->fullest = (ps_device_memory){.device = run.fullest, .memory = run.memory[run.fullest]};

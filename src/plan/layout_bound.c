@@ -66,7 +66,7 @@ typedef struct even_share {
 static ps_layer_cost share_of(const ps_candidate *candidate)
 {
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
-    int32_t pp = candidate->layout.pp;
+    int32_t pp = ps_layout_folded(&candidate->layout).pp;
     return (ps_layer_cost){
         .parameters = total->parameters / pp,
         .parameter_bytes = total->parameter_bytes / pp,
@@ -83,8 +83,9 @@ static even_share share_of_iteration(const ps_plan_context *context, const ps_ca
     const ps_layout *layout = &candidate->layout;
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
     ps_layer_cost share = share_of(candidate);
-    int64_t work = ps_layer_work_ns(total) / layout->pp * layout->num_microbatches;
-    int64_t backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, layout->pp);
+    int32_t holders = ps_layout_folded(layout).pp;
+    int64_t work = ps_layer_work_ns(total) / holders * ps_layout_stage_microbatches(layout);
+    int64_t backward = ps_ceil_div(ps_layer_work_ns(total) - total->forward_ns, holders);
 
     if (layout->pp == 1) {
         ps_iteration_cost exact = ps_cost_iteration(context->group, context->job, layout, &share, backward);
@@ -166,12 +167,12 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     const ps_layer_cost *total = &table->prefix[table->num_layers];
     bool fused = is_fused(candidate);
     int64_t overhead = context->job->op_overhead_ns;
-    int64_t stages = (int64_t)layout->pp * layout->vp;
+    int64_t stages = ps_layout_cuts(layout);
     int64_t hop = least_hop(context, candidate);
 
-    int64_t load = ps_add_saturating(any_placement_load(arena, table, layout->pp),
+    int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp),
                                      ps_multiply_saturating(overhead * (fused ? 2 : 3), layout->vp));
-    load = ps_multiply_saturating(load, layout->num_microbatches);
+    load = ps_multiply_saturating(load, ps_layout_stage_microbatches(layout));
     int64_t hops = 0; // a V's turn is none
     for (int32_t stage = 0; stage + 1 < stages; stage++)
         hops += ps_layout_device(layout, stage) != ps_layout_device(layout, stage + 1);
@@ -198,7 +199,7 @@ int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidat
 {
     const ps_cost_table *table = candidate->table;
     const ps_layer_cost *total = &table->prefix[table->num_layers];
-    int32_t pp = candidate->layout.pp;
+    int32_t pp = ps_layout_folded(&candidate->layout).pp;
     int64_t states = total->parameter_bytes + total->gradient_bytes + total->optimizer_bytes;
     int64_t held = ps_multiply_saturating(total->held_after_forward_bytes, always_held(&candidate->layout));
     int64_t least = ps_ceil_div(ps_add_saturating(states, held), pp);
@@ -350,10 +351,10 @@ static int64_t work_bound(ps_arena *scratch, const ps_plan_context *context, con
     const ps_layout *layout = &candidate->layout;
     int64_t once = share_of_iteration(context, candidate).once_ns;
     int64_t overhead = context->job->op_overhead_ns * (is_fused(candidate) ? 2 : 3) * layout->vp;
-    int64_t even = any_placement_load(scratch, candidate->table, layout->pp);
-    int64_t most = (value_ns - once) / layout->num_microbatches - overhead;
+    int64_t even = any_placement_load(scratch, candidate->table, ps_layout_folded(layout).pp);
+    int64_t most = (value_ns - once) / ps_layout_stage_microbatches(layout) - overhead;
     int64_t work = ps_memory_bound_work(scratch, context, candidate, even, most);
-    return (work + overhead) * layout->num_microbatches + once;
+    return (work + overhead) * ps_layout_stage_microbatches(layout) + once;
 }
 
 int64_t ps_layout_bound_sharp(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "plan/layout_bound.h"
+#include "plan/pipeline_build.h"
 #include "plan/searched_phase.h"
 
 enum { QUICK_CELLS = 1 << 17, BATCHES_FOR_ALTERNATIVES = 8 };
@@ -133,7 +134,7 @@ void ps_search_keep(ps_arena *arena, ps_search_outcome *out, const ps_candidate 
                                           .engine = evaluation->engine,
                                           .order = evaluation->order};
     if (evaluation->first_layer) {
-        int64_t boundaries = (int64_t)candidate->layout.pp * candidate->layout.vp + 1;
+        int64_t boundaries = (int64_t)ps_layout_cuts(&candidate->layout) + 1;
         out->found[place].first_layer = ps_new_raw(arena, int32_t, boundaries);
         memcpy(out->found[place].first_layer, evaluation->first_layer, (size_t)boundaries * sizeof(int32_t));
     }

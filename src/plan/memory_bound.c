@@ -116,7 +116,8 @@ static double *depths_of_any_order(ps_arena *scratch, const ps_layout *layout)
     return depth;
 }
 
-// In-flight depth w of every device, largest first; NULL where the family cannot order this shape.
+// In-flight depth w of every device, largest first; NULL where the family cannot order this shape. Of dualpipe's pairs
+// of ranks, which hold the same layers, one counts.
 static double *depths(ps_arena *scratch, const ps_layout *layout)
 {
     ps_schedule schedule;
@@ -128,19 +129,21 @@ static double *depths(ps_arena *scratch, const ps_layout *layout)
     pipeline.stage = ps_new(scratch, ps_stage, pipeline.num_stages);
     for (int32_t stage = 0; stage < pipeline.num_stages; stage++)
         pipeline.stage[stage].device = ps_layout_device(layout, stage);
+    ps_schedule_set_routes(scratch, ps_schedule_family_at(layout->schedule)->placement, &pipeline);
     if (ps_schedule_generate(scratch, layout->schedule, &pipeline, &schedule, &status))
         return NULL;
 
-    double *depth = ps_new(scratch, double, layout->pp);
+    int32_t devices = ps_layout_folded(layout).pp;
+    double *depth = ps_new(scratch, double, devices);
     instants kept = {.chunks = layout->vp, .in_flight = ps_new(scratch, int32_t, (int64_t)MOST_INSTANTS * layout->vp)};
     int32_t *now = ps_new(scratch, int32_t, layout->vp);
     int64_t *by_chunk = ps_new(scratch, int64_t, layout->vp);
     int64_t *by_instant = ps_new(scratch, int64_t, MOST_INSTANTS);
-    for (int32_t device = 0; device < layout->pp; device++) {
+    for (int32_t device = 0; device < devices; device++) {
         read_instants(&schedule, layout, device, now, &kept);
         depth[device] = game_value(&kept, by_chunk, by_instant);
     }
-    qsort(depth, (size_t)layout->pp, sizeof *depth, descending);
+    qsort(depth, (size_t)devices, sizeof *depth, descending);
     return depth;
 }
 
@@ -209,7 +212,7 @@ static bool cannot_fit(const work_table *table, int64_t most_work)
 int64_t ps_memory_bound_work(ps_arena *scratch, const ps_plan_context *context, const ps_candidate *candidate,
                              int64_t even_ns, int64_t most_ns)
 {
-    int32_t devices = candidate->layout.pp;
+    int32_t devices = ps_layout_folded(&candidate->layout).pp;
     int32_t layers = candidate->table->num_layers;
     const double *depth = (int64_t)devices * layers <= MOST_TABLE ? depths(scratch, &candidate->layout) : NULL;
     if (!depth || most_ns <= even_ns)

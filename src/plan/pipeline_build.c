@@ -58,6 +58,34 @@ int32_t ps_layout_device(const ps_layout *layout, int32_t stage)
     return ps_schedule_device(ps_layout_placement(layout), ps_layout_shape(layout), stage);
 }
 
+static bool is_dual(const ps_layout *layout)
+{
+    return ps_schedule_family_at(layout->schedule)->placement == PS_PLACEMENT_DUAL;
+}
+
+ps_layout ps_layout_folded(const ps_layout *layout)
+{
+    ps_layout folded = *layout;
+    if (is_dual(layout))
+        folded.pp /= 2;
+    return folded;
+}
+
+int32_t ps_layout_cuts(const ps_layout *layout)
+{
+    return is_dual(layout) ? layout->pp : layout->pp * layout->vp;
+}
+
+int32_t ps_layout_cut_of(const ps_layout *layout, int32_t stage)
+{
+    return stage % ps_layout_cuts(layout);
+}
+
+int32_t ps_layout_stage_microbatches(const ps_layout *layout)
+{
+    return is_dual(layout) ? layout->num_microbatches / 2 : layout->num_microbatches;
+}
+
 static int32_t stage_with(const int32_t *first_layer, int32_t layer)
 {
     int32_t stage = 0;
@@ -68,11 +96,12 @@ static int32_t stage_with(const int32_t *first_layer, int32_t layer)
 
 int32_t ps_cut_tied_owner(const ps_model *model, const ps_layout *layout, const int32_t *first_layer)
 {
+    ps_layout folded = ps_layout_folded(layout);
     for (int32_t layer = 0; layer < model->num_layers; layer++) {
         if (model->layer[layer].shared_parameters == 0)
             continue;
-        int32_t owner = ps_layout_device(layout, stage_with(first_layer, model->layer[layer].shared_with));
-        return owner == ps_layout_device(layout, stage_with(first_layer, layer)) ? -1 : owner;
+        int32_t owner = ps_layout_device(&folded, stage_with(first_layer, model->layer[layer].shared_with));
+        return owner == ps_layout_device(&folded, stage_with(first_layer, layer)) ? -1 : owner;
     }
     return -1;
 }
@@ -119,8 +148,9 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
         out->device[device].memory_limit = context->capacity_bytes;
     }
     for (int32_t stage = 0; stage < stages; stage++) {
+        int32_t cut = ps_layout_cut_of(layout, stage);
         ps_layer_cost cost =
-            ps_stage_cost(candidate->table, context->job, first_layer[stage], first_layer[stage + 1], copies);
+            ps_stage_cost(candidate->table, context->job, first_layer[cut], first_layer[cut + 1], copies);
         int32_t device = ps_layout_device(layout, stage);
         out->stage[stage].device = device;
         set_durations(&out->stage[stage], &cost, context->job->op_overhead_ns);
@@ -131,6 +161,7 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
             out->backward_hop[stage] = hop_between(context->group, layout, next, device, cost.output_bytes);
         }
     }
+    ps_schedule_set_routes(arena, ps_schedule_family_at(layout->schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
 }
 
@@ -184,6 +215,7 @@ ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out,
         set_durations(&out->stage[stage], &cost, from->op_overhead_ns);
     }
     place_hops(plan, out);
+    ps_schedule_set_routes(arena, ps_schedule_family_at(plan->layout.schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
     return ps_pipeline_validate(out, status);
 }

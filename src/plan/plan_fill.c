@@ -34,8 +34,9 @@ static void count_in_flight(plan_filler *filler)
 static void fill_stage_layers(plan_filler *filler, ps_plan_stage *stage)
 {
     const ps_model *model = filler->context->model;
-    int32_t first = filler->first_layer[stage->stage];
-    int32_t end = filler->first_layer[stage->stage + 1];
+    int32_t cut = ps_layout_cut_of(&filler->plan->layout, stage->stage);
+    int32_t first = filler->first_layer[cut];
+    int32_t end = filler->first_layer[cut + 1];
 
     stage->num_ranges = 1;
     stage->first_layer = ps_new(filler->arena, int32_t, 1);
@@ -77,7 +78,7 @@ static void fill_stages(plan_filler *filler)
             .held_after_forward_bytes = cost->held_after_forward_bytes,
             .held_after_backward_input_bytes = cost->held_after_backward_input_bytes,
             .transient_bytes = cost->transient_bytes,
-            .output_bytes = index + 1 < plan->num_stages ? cost->output_bytes : 0,
+            .output_bytes = (index + 1) % ps_layout_cuts(layout) > 0 ? cost->output_bytes : 0,
             .parameter_bytes = cost->parameter_bytes,
             .gradient_bytes = cost->gradient_bytes,
             .optimizer_bytes = cost->optimizer_bytes,
@@ -110,12 +111,16 @@ static ps_plan_hop hop_of(const plan_filler *filler, int32_t from, int32_t to)
 static void fill_hops(plan_filler *filler)
 {
     ps_plan *plan = filler->plan;
-    int32_t pairs = plan->num_stages - 1;
+    int32_t cuts = ps_layout_cuts(&plan->layout);
+    int32_t pairs = plan->num_stages - plan->num_stages / cuts;
     plan->num_hops = 2 * pairs;
     plan->hop = ps_new(filler->arena, ps_plan_hop, plan->num_hops);
-    for (int32_t stage = 0; stage < pairs; stage++) {
-        plan->hop[stage] = hop_of(filler, stage, stage + 1);
-        plan->hop[pairs + stage] = hop_of(filler, stage + 1, stage);
+    int32_t pair = 0;
+    for (int32_t stage = 0; stage + 1 < plan->num_stages; stage++) {
+        if ((stage + 1) % cuts == 0)
+            continue; // from one way of dualpipe to the other
+        plan->hop[pair] = hop_of(filler, stage, stage + 1);
+        plan->hop[pairs + pair++] = hop_of(filler, stage + 1, stage);
     }
 }
 

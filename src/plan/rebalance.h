@@ -11,8 +11,9 @@
 #include "plan/candidates.h"
 
 // Move boundaries by one layer while that makes the loads of the two devices more even, or leaves them as they are and
-// makes the two stages more even. Changes first_layer in place; keeps every stage non-empty and every pin. Counted: at
-// most 4 * stages * layers moves are tried, O(1) each.
+// makes the two stages more even; and where none does, several in a row that lower the load of a busiest device.
+// Changes first_layer in place; keeps every stage non-empty and every pin. Counted: at most 4 * stages * layers moves
+// are tried, O(1) each, and as many boundaries in rows.
 void ps_cut_rebalance(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                       int32_t *first_layer);
 

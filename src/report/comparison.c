@@ -7,7 +7,14 @@
 
 static const char *placement_name(const ps_compared *row)
 {
-    return row->placement == PS_PLACEMENT_V ? "v" : "loop";
+    return row->placement == PS_PLACEMENT_DUAL ? "dual" : row->placement == PS_PLACEMENT_V ? "v" : "loop";
+}
+
+static const char *placement_words(const ps_compared *row)
+{
+    return row->placement == PS_PLACEMENT_DUAL ? " both ways"
+           : row->placement == PS_PLACEMENT_V  ? " there and back"
+                                               : "";
 }
 
 static void put_ranked(ps_json_writer *json, const ps_comparison *comparison, const ps_compared *row)
@@ -89,9 +96,8 @@ static void put_head(ps_table *table, bool with_jitter)
 static void put_row(ps_table *table, const ps_comparison *comparison, const ps_compared *row)
 {
     char text[32];
-    bool back = row->placement == PS_PLACEMENT_V;
     ps_table_put(table, "%s", row->name);
-    ps_table_put(table, "%d%s", (int)row->virtual_stages, back ? " there and back" : "");
+    ps_table_put(table, "%d%s", (int)row->virtual_stages, placement_words(row));
     ps_table_put(table, "%s", ps_format_ms(row->makespan_ns, text));
     ps_table_put(table, "%.2f %%", 100 * row->bubble);
     ps_table_put(table, "%s", ps_format_ms(row->span_ns, text));
@@ -109,8 +115,7 @@ static void put_row(ps_table *table, const ps_comparison *comparison, const ps_c
 static void print_left_out(FILE *file, const ps_compared *row)
 {
     fprintf(file, "    %s, %d stage%s a rank%s: %s: %s\n", row->name, (int)row->virtual_stages,
-            ps_plural(row->virtual_stages), row->placement == PS_PLACEMENT_V ? " there and back" : "",
-            row->refusal->rule, row->refusal->message);
+            ps_plural(row->virtual_stages), placement_words(row), row->refusal->rule, row->refusal->message);
 }
 
 void ps_comparison_text(FILE *file, ps_arena *arena, const ps_comparison *comparison)

@@ -19,6 +19,8 @@ ps_schedule_shape ps_family_shape(const ps_pipeline *pipeline)
 int64_t ps_family_rank_ops(const ps_family *family, ps_schedule_shape shape)
 {
     int64_t ops_per_microbatch = family->family.splits_backward ? 3 : 2;
+    if (family->family.placement == PS_PLACEMENT_DUAL) // either stage has half of the micro-batches
+        return ops_per_microbatch * shape.num_microbatches;
     return ops_per_microbatch * shape.num_microbatches * (shape.num_stages / shape.num_devices);
 }
 
@@ -101,9 +103,44 @@ static ps_code refuse_placement(const ps_schedule_family *family, ps_status *sta
     snprintf(rule, sizeof rule, "%s-placement", family->name);
     ps_fail(status, PS_ILLEGAL, rule, "%s does not run stage %d on device %d with the stages before it as they are",
             family->name, (int)stage, (int)device);
-    return ps_fail_hint(status, family->placement == PS_PLACEMENT_V
+    return ps_fail_hint(status, family->placement != PS_PLACEMENT_LOOP
                                     ? "put stages on the devices in order and then in reverse order"
                                     : "put stage s on device s mod the number of devices");
+}
+
+static bool is_both_ways(const ps_pipeline *pipeline)
+{
+    int32_t half = pipeline->num_stages / 2;
+    if (pipeline->num_routes != 2)
+        return false;
+    for (int32_t r = 0; r < 2; r++) {
+        const ps_route *route = &pipeline->route[r];
+        for (int32_t stop = 0; stop < route->num_stops; stop++)
+            if (route->num_stops != half || ps_route_stage(route, stop) != r * half + stop)
+                return false;
+    }
+    for (int32_t microbatch = 0; microbatch < pipeline->num_microbatches; microbatch++)
+        if (pipeline->route_of[microbatch] != (microbatch >= pipeline->num_microbatches / 2))
+            return false;
+    return true;
+}
+
+static ps_code check_routes(const ps_schedule_family *family, const ps_pipeline *pipeline, ps_status *status)
+{
+    bool dual = family->placement == PS_PLACEMENT_DUAL;
+    if (dual ? is_both_ways(pipeline) : pipeline->num_routes == 0)
+        return PS_OK;
+    char rule[sizeof status->rule];
+    snprintf(rule, sizeof rule, "%s-routes", family->name);
+    if (dual)
+        return ps_fail(status, PS_ILLEGAL, rule,
+                       "%s sends the first half of the micro-batches through stages 0 to %d and the others through the "
+                       "rest, the pipeline does not",
+                       family->name, (int)(pipeline->num_stages / 2 - 1));
+    ps_fail(status, PS_ILLEGAL, rule,
+            "%s sends every micro-batch through all stages in order, the pipeline has %d route%s", family->name,
+            (int)pipeline->num_routes, ps_plural(pipeline->num_routes));
+    return ps_fail_hint(status, "dualpipe is the family for two routes from both ends");
 }
 
 // Fill the rank of every device, or refuse.
@@ -141,6 +178,7 @@ ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pi
     int32_t devices = pipeline->num_devices;
     int32_t *rank_of = ps_new_raw(arena, int32_t, devices);
     PS_TRY(family->family.legal(shape, status));
+    PS_TRY(check_routes(&family->family, pipeline, status));
     PS_TRY(rank_devices(&family->family, pipeline, rank_of, status));
     PS_TRY(ps_family_ops_fit(family, shape, status));
 

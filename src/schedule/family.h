@@ -35,6 +35,7 @@ extern const ps_family ps_family_v_half;
 extern const ps_family ps_family_v_min;
 extern const ps_family ps_family_dualpipev;
 extern const ps_family ps_family_h_1f1b;
+extern const ps_family ps_family_dualpipe;
 
 const ps_family *ps_family_at(ps_schedule_kind kind);
 
@@ -65,6 +66,16 @@ ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pi
 
 // ZB-H1 (factor 1) and ZB-H2 (factor 2) differ only in how far ahead forwards run; see schedule_zb_h1.c.
 ps_op *ps_family_write_zb_h(ps_schedule_shape shape, int32_t rank, int32_t factor, ps_op *op);
+
+// One rank of DualPipeV, or of DualPipe, which is two of them face to face; see schedule_dualpipev.c.
+typedef struct ps_dual_rank {
+    int32_t devices; // of the V
+    int32_t rank;
+    int32_t microbatches; // of each chunk
+    int32_t stage[2];     // of chunk 0, nearer to where its micro-batches enter, and of chunk 1
+    int32_t first[2];     // first micro-batch of each
+} ps_dual_rank;
+ps_op *ps_family_write_dual(ps_dual_rank rank, ps_op *op);
 
 // PS_BAD_INPUT with rule "too-many-ops" beyond limits.h.
 ps_code ps_family_ops_fit(const ps_family *family, ps_schedule_shape shape, ps_status *status);

@@ -20,6 +20,8 @@
 // below 2^63 once ps_pipeline_validate() has passed.
 #include "schedule/schedule_bound.h"
 
+#include <assert.h>
+
 // Load and chain of devices first .. first + PS_BOUND_BLOCK - 1. O(stages).
 static void bound_devices(const ps_bound_problem *p, int32_t first, ps_schedule_bound *out)
 {
@@ -105,6 +107,7 @@ static void bound_lanes(const ps_bound_problem *p, int32_t first, ps_schedule_bo
 
 void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_schedule_bound *out)
 {
+    assert(pipeline->num_routes == 0); // ps_schedule_bound_routed() is for those
     ps_bound_problem p = {.pipeline = pipeline, .fused = fused};
     int32_t last = pipeline->num_stages - 1;
     for (int32_t s = 0; s <= last; s++)
@@ -120,4 +123,5 @@ void ps_schedule_bound_compute(const ps_pipeline *pipeline, bool fused, ps_sched
     for (int32_t first = 0; first < pipeline->num_lanes; first += PS_BOUND_BLOCK)
         bound_lanes(&p, first, out);
     ps_bound_memory(&p, out);
+    ps_bound_visits(&p, out);
 }

@@ -53,4 +53,7 @@ static inline void ps_bound_improve_both(ps_schedule_bound *out, int64_t value, 
 // What the way of the first and the last micro-batches, and the limits of memory, add to load and chain.
 void ps_bound_memory(const ps_bound_problem *p, ps_schedule_bound *out);
 
+// What more the repeated visits to a device add.
+void ps_bound_visits(const ps_bound_problem *p, ps_schedule_bound *out);
+
 #endif

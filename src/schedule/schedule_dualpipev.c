@@ -13,7 +13,7 @@
 
 typedef struct dual_writer {
     ps_op *op;
-    int32_t stage[2];
+    const int32_t *stage;
     int32_t forward[2]; // next micro-batch of each chunk's F, I and W
     int32_t input[2];
     int32_t weight[2];
@@ -41,9 +41,10 @@ static void put_whole(dual_writer *w, int32_t chunk)
 }
 
 // Phases 1 to 5: B's run whole.
-static void write_until_forwards_end(dual_writer *w, ps_schedule_shape shape, int32_t rank)
+static void write_until_forwards_end(dual_writer *w, const ps_dual_rank *r)
 {
-    int32_t later = shape.num_devices - 1 - rank;
+    int32_t rank = r->rank;
+    int32_t later = r->devices - 1 - rank;
     for (int32_t i = 0; i < 2 * later; i++)
         put_forward(w, 0);
     for (int32_t i = 0; i <= rank; i++) {
@@ -54,7 +55,7 @@ static void write_until_forwards_end(dual_writer *w, ps_schedule_shape shape, in
         put_whole(w, 1);
         put_forward(w, 1);
     }
-    for (int32_t i = 0; i < shape.num_microbatches - 2 * shape.num_devices + rank + 1; i++) {
+    for (int32_t i = 0; i < r->microbatches - 2 * r->devices + rank + 1; i++) {
         put_forward(w, 0);
         put_whole(w, 1);
         put_forward(w, 1);
@@ -67,11 +68,16 @@ static void write_until_forwards_end(dual_writer *w, ps_schedule_shape shape, in
     }
 }
 
-static ps_op *write_rank(ps_schedule_shape shape, int32_t rank, ps_op *op)
+ps_op *ps_family_write_dual(ps_dual_rank r, ps_op *op)
 {
-    int32_t later = shape.num_devices - 1 - rank;
-    dual_writer w = {.op = op, .stage = {rank, 2 * shape.num_devices - 1 - rank}};
-    write_until_forwards_end(&w, shape, rank);
+    int32_t rank = r.rank;
+    int32_t later = r.devices - 1 - rank;
+    dual_writer w = {.op = op,
+                     .stage = r.stage,
+                     .forward = {r.first[0], r.first[1]},
+                     .input = {r.first[0], r.first[1]},
+                     .weight = {r.first[0], r.first[1]}};
+    write_until_forwards_end(&w, &r);
 
     // Phase 6: 2 (rank + 1) backwards, chunk 1 first, of which the last rank + 1 keep their W back.
     for (int32_t i = 0; i < 2 * (rank + 1); i++) {
@@ -89,6 +95,15 @@ static ps_op *write_rank(ps_schedule_shape shape, int32_t rank, ps_op *op)
             put_input(&w, 0);
     }
     return w.op;
+}
+
+static ps_op *write_rank(ps_schedule_shape shape, int32_t rank, ps_op *op)
+{
+    return ps_family_write_dual((ps_dual_rank){.devices = shape.num_devices,
+                                               .rank = rank,
+                                               .microbatches = shape.num_microbatches,
+                                               .stage = {rank, 2 * shape.num_devices - 1 - rank}},
+                                op);
 }
 
 static ps_code legal(ps_schedule_shape shape, ps_status *status)

@@ -50,6 +50,7 @@ static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS + 1] = {
     [PS_SCHEDULE_V_MIN] = &ps_family_v_min,
     [PS_SCHEDULE_DUALPIPEV] = &ps_family_dualpipev,
     [PS_SCHEDULE_H_1F1B] = &ps_family_h_1f1b,
+    [PS_SCHEDULE_DUALPIPE] = &ps_family_dualpipe,
     [PS_SCHEDULE_ZB] = &ZB,
 };
 
@@ -75,14 +76,36 @@ const ps_schedule_family *ps_schedule_family_named(const char *name)
 int32_t ps_schedule_device(ps_placement placement, ps_schedule_shape shape, int32_t stage)
 {
     int32_t within = stage % shape.num_devices;
-    bool back = placement == PS_PLACEMENT_V && stage / shape.num_devices % 2 == 1;
+    bool back = placement != PS_PLACEMENT_LOOP && stage / shape.num_devices % 2 == 1;
     return back ? shape.num_devices - 1 - within : within;
 }
 
 int32_t ps_schedule_stage(ps_placement placement, ps_schedule_shape shape, int32_t device, int32_t chunk)
 {
-    bool back = placement == PS_PLACEMENT_V && chunk % 2 == 1;
+    bool back = placement != PS_PLACEMENT_LOOP && chunk % 2 == 1;
     return chunk * shape.num_devices + (back ? shape.num_devices - 1 - device : device);
+}
+
+void ps_schedule_set_routes(ps_arena *arena, ps_placement placement, ps_pipeline *pipeline)
+{
+    pipeline->num_routes = 0;
+    if (placement != PS_PLACEMENT_DUAL)
+        return;
+    int32_t half = pipeline->num_stages / 2;
+    bool hops = pipeline->forward_hop && pipeline->backward_hop; // an order needs none
+    int32_t *stage = ps_new_raw(arena, int32_t, pipeline->num_stages);
+    for (int32_t s = 0; s < pipeline->num_stages; s++)
+        stage[s] = s;
+    pipeline->num_routes = 2;
+    pipeline->route = ps_new_raw(arena, ps_route, 2);
+    pipeline->route_of = ps_new_raw(arena, int32_t, pipeline->num_microbatches);
+    for (int32_t r = 0; r < 2; r++)
+        pipeline->route[r] = (ps_route){.num_stops = half,
+                                        .stage = stage + r * half,
+                                        .forward_hop = hops ? pipeline->forward_hop + r * half : NULL,
+                                        .backward_hop = hops ? pipeline->backward_hop + r * half : NULL};
+    for (int32_t microbatch = 0; microbatch < pipeline->num_microbatches; microbatch++)
+        pipeline->route_of[microbatch] = microbatch >= pipeline->num_microbatches / 2;
 }
 
 ps_code ps_schedule_generate(ps_arena *arena, ps_schedule_kind kind, const ps_pipeline *pipeline, ps_schedule *out,

@@ -56,6 +56,24 @@ static void set_devices(ps_arena *arena, const ps_pipeline *pipeline, ps_order_p
     }
 }
 
+int64_t ps_order_bound(const ps_pipeline *pipeline, const ps_order_options *options, const char **by)
+{
+    int64_t least = INT64_MAX;
+    for (int fused = 0; fused < 2; fused++) {
+        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
+            continue;
+        ps_schedule_bound bound;
+        ps_schedule_bound_compute(pipeline, fused, &bound);
+        bool span = options->objective == PS_ORDER_SPAN;
+        int64_t value = span ? bound.span_ns : bound.makespan_ns;
+        if (value >= least)
+            continue;
+        least = value;
+        *by = span ? bound.span_by : bound.makespan_by;
+    }
+    return least;
+}
+
 void ps_order_problem_set(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool span, ps_order_problem *out)
 {
     *out = (ps_order_problem){.pipeline = pipeline,
@@ -113,11 +131,22 @@ void ps_order_new(ps_arena *arena, const ps_order_problem *problem, ps_order *ou
     int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
     *out = (ps_order){.op = ps_new_raw(arena, ps_order_op, ops),
                       .start_ns = ps_new_raw(arena, int64_t, ops),
-                      .busy_ns = ps_new_raw(arena, int64_t, ops),
                       .held = ps_new_raw(arena, int64_t, ops),
                       .position = ps_new_raw(arena, int32_t, PS_STEPS * pairs),
-                      .arrival_ns = ps_new(arena, int64_t, 2 * pairs),
                       .value_ns = INT64_MAX};
+}
+
+void ps_order_desk_new(ps_arena *arena, const ps_order_problem *problem, ps_order_desk *out)
+{
+    *out = (ps_order_desk){.problem = problem};
+    ps_order_new(arena, problem, &out->candidate);
+    ps_order_trial_new(arena, problem, &out->trial);
+}
+
+ps_code ps_order_poll(const ps_order_desk *desk)
+{
+    const ps_control *control = desk->control;
+    return control && control->should_stop ? control->should_stop(control->context) : PS_OK;
 }
 
 void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_order *to)
@@ -126,10 +155,8 @@ void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_ord
     size_t pairs = (size_t)problem->num_stages * (size_t)problem->num_microbatches;
     memcpy(to->op, from->op, ops * sizeof *to->op);
     memcpy(to->start_ns, from->start_ns, ops * sizeof *to->start_ns);
-    memcpy(to->busy_ns, from->busy_ns, ops * sizeof *to->busy_ns);
     memcpy(to->held, from->held, ops * sizeof *to->held);
     memcpy(to->position, from->position, PS_STEPS * pairs * sizeof *to->position);
-    memcpy(to->arrival_ns, from->arrival_ns, 2 * pairs * sizeof *to->arrival_ns);
     to->value_ns = from->value_ns;
 }
 
@@ -147,25 +174,11 @@ int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t 
     return (step == PS_STEP_FORWARD ? held + stage->held_forward : held) + stage->transient;
 }
 
-bool ps_order_settle(const ps_order_problem *problem, ps_order *order, int32_t low, int32_t high)
+void ps_order_swap(ps_order *a, ps_order *b)
 {
-    if (low >= high)
-        return true;
-    int32_t device = problem->stage[order->op[low].stage].device;
-    int64_t busy = order->busy_ns[low];
-    int64_t held = order->held[low];
-    for (int32_t i = low; i < high; i++) {
-        ps_order_op op = order->op[i];
-        const ps_order_stage *stage = &problem->stage[op.stage];
-        if (ps_order_held_within(stage, op.step, held) > problem->room[device])
-            return false;
-        order->busy_ns[i] = busy;
-        order->held[i] = held;
-        order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
-        busy += stage->duration_ns[op.step];
-        held = ps_order_held_after(stage, op.step, held);
-    }
-    return true;
+    ps_order kept = *a;
+    *a = *b;
+    *b = kept;
 }
 
 static int32_t step_of(uint8_t kind)

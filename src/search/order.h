@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "pipesched/arena.h"
+#include "pipesched/control.h"
+#include "pipesched/order_search.h"
 #include "pipesched/pipeline.h"
 #include "pipesched/schedule.h"
 #include "pipesched/status.h"
@@ -58,34 +60,45 @@ typedef struct ps_order_problem {
     int64_t *work_ns;     // [devices] all ops
 } ps_order_problem;
 
-// An order with its times. Arrays are over all ops, or over 3 * stage + step and the micro-batch.
+// An order with its times. Arrays are over all ops by position, or over 3 * stage + step and the micro-batch.
 typedef struct ps_order {
     ps_order_op *op;
     int64_t *start_ns;
-    int64_t *busy_ns;    // work of the device before the op
-    int64_t *held;       // memory held before the op
-    int32_t *position;   // [(3 stage + step) * microbatches + microbatch]
-    int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch]: input of F, or of the gradient op
+    int64_t *held;     // memory held before the op
+    int32_t *position; // [(3 stage + step) * microbatches + microbatch]
     int64_t value_ns;
 } ps_order;
 
-// Scratch of one timing: the times of the ops from `restart` on, where they may differ from the order's.
+// Scratch of one timing.
 typedef struct ps_order_trial {
     int64_t *start_ns;
-    int64_t *arrival_ns;
-    int32_t *restart;  // [devices]
-    int32_t *next;     // [devices]
-    int64_t *clock_ns; // [devices]
-    int64_t *left_ns;  // [devices] work from `next` on
-    int64_t *begin_ns; // [devices] start of the first op, what a span counts from; 0 for the makespan
-    int32_t *waits;    // [devices] for which input, 2 stage + step; -1: none
-    int32_t *base;     // [3 stages] ops of a kind before the restart
-    int32_t *done;     // [3 stages] ops of a kind done
-    int32_t *ready;    // stack of devices
+    int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch]: input of F, or of the gradient op
+    int32_t *next;       // [devices]
+    int64_t *clock_ns;   // [devices]
+    int64_t *left_ns;    // [devices] work from `next` on
+    int64_t *begin_ns;   // [devices] start of the first op, what a span counts from; 0 for the makespan
+    int32_t *waits;      // [devices] for which input, 2 stage + step; -1: none
+    int32_t *done;       // [3 stages] ops of a kind done
+    int32_t *ready;      // stack of devices
     int64_t *lane_free_ns;
     int64_t value_ns;
-    int64_t visits; // ops timed and kinds of op looked up, over all trials
+    int64_t visits; // ops timed or placed, over all trials and by all who share them
 } ps_order_trial;
+
+// What all phases of a search share: an order to try things in, and the scratch of timings.
+typedef struct ps_order_desk {
+    const ps_order_problem *problem;
+    const ps_control *control; // NULL: never stopped
+    int64_t bound_ns;          // no order is below it: a search ends there
+    ps_order candidate;
+    ps_order_trial trial;
+} ps_order_desk;
+
+// No order of any kind allowed is below it; `*by` says why.
+int64_t ps_order_bound(const ps_pipeline *pipeline, const ps_order_options *options, const char **by);
+
+// PS_ILLEGAL with rule routes-not-searched or too-many-ops-to-search.
+ps_code ps_order_searchable(const ps_pipeline *pipeline, ps_status *status);
 
 void ps_order_problem_set(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool span, ps_order_problem *out);
 
@@ -94,25 +107,21 @@ ps_code ps_order_problem_fits(const ps_order_problem *problem, ps_status *status
 
 void ps_order_new(ps_arena *arena, const ps_order_problem *problem, ps_order *out);
 void ps_order_trial_new(ps_arena *arena, const ps_order_problem *problem, ps_order_trial *out);
+void ps_order_desk_new(ps_arena *arena, const ps_order_problem *problem, ps_order_desk *out);
+
+// PS_OK, or why the search has to end.
+ps_code ps_order_poll(const ps_order_desk *desk);
 void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_order *to);
 
 // Memory held once the op has ended, and while it runs with its transient, when `held` is held before it.
 int64_t ps_order_held_after(const ps_order_stage *stage, int32_t step, int64_t held);
 int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t held);
 
-// Fill position, busy and held from the ops of positions low .. high - 1 of a device, given those at `low`. False when
-// memory does not suffice.
-bool ps_order_settle(const ps_order_problem *problem, ps_order *order, int32_t low, int32_t high);
-
-// Settle and time an order whose ops were just written. False when it does not fit, can never finish, or takes longer
-// than `limit_ns`.
+// Settle positions and memory and time an order whose ops were just written. False when it does not fit, can never
+// finish, or takes longer than `limit_ns`; its times are then not set.
 bool ps_order_time(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int64_t limit_ns);
 
-// Time an order whose ops from `position` on, on one device, were moved about; false as above. The order keeps its
-// times until ps_order_accept() takes those of the trial.
-bool ps_order_retime(const ps_order_problem *problem, const ps_order *order, ps_order_trial *trial, int32_t position,
-                     int64_t limit_ns);
-void ps_order_accept(const ps_order_problem *problem, ps_order *order, const ps_order_trial *trial);
+void ps_order_swap(ps_order *a, ps_order *b);
 
 // Take over a schedule with its micro-batches renumbered, and give one back. False when its backward is of the other
 // kind.

@@ -6,8 +6,9 @@
 
 #include "search/order.h"
 
-// Replace the order by the best of some that repeat a pattern, where one fits and is better. O(ops * kinds of op on a
-// device) for each of at most 64.
-void ps_order_cycles(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_trial *trial);
+// The best order that repeats a pattern, by what it would take with `more` further micro-batches; its value is
+// INT64_MAX where no pattern that was tried fits. A grid of patterns, then random changes until `visits` ops were
+// looked at.
+ps_code ps_order_cycles(ps_arena *arena, ps_order_desk *desk, int64_t visits, int32_t more, ps_order *out);
 
 #endif

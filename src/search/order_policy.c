@@ -30,12 +30,10 @@ typedef struct grid_point {
 
 typedef struct policy {
     const ps_order_problem *problem;
-    const ps_policy_options *options;
+    ps_order_desk *desk;
     ps_list *list;
-    ps_order *best;   // of all, seeds from elsewhere included
-    int64_t value_ns; // of the rules at hand
-    ps_order candidate;
-    ps_order_trial *trial;
+    ps_order *best;    // of all, seeds from elsewhere included
+    int64_t value_ns;  // of the rules at hand
     double *in_flight; // [stages] RT / C
     ps_list_rules rules;
     ps_list_rules kept_rules;
@@ -98,29 +96,21 @@ static void copy_rules(const ps_order_problem *problem, const ps_list_rules *fro
 // Make and time the order of the changed rules; they become those at hand when it is within the limit.
 static bool try_rules(policy *p, int64_t limit)
 {
-    if (!ps_list_schedule(p->list, &p->rules, limit, &p->candidate))
+    ps_order *candidate = &p->desk->candidate;
+    if (!ps_list_schedule(p->list, &p->rules, limit, candidate))
         return false;
-    if (!ps_order_time(p->problem, &p->candidate, p->trial, limit))
+    if (!ps_order_time(p->problem, candidate, &p->desk->trial, limit))
         return false;
-    p->value_ns = p->candidate.value_ns;
+    p->value_ns = candidate->value_ns;
     copy_rules(p->problem, &p->rules, &p->kept_rules);
-    if (p->value_ns < p->best->value_ns) {
-        ps_order kept = *p->best;
-        *p->best = p->candidate;
-        p->candidate = kept;
-    }
+    if (p->value_ns < p->best->value_ns)
+        ps_order_swap(p->best, candidate);
     return true;
 }
 
 static bool done(const policy *p)
 {
-    return p->best->value_ns <= p->options->bound_ns;
-}
-
-static ps_code poll(const policy *p)
-{
-    const ps_control *control = p->options->control;
-    return control && control->should_stop ? control->should_stop(control->context) : PS_OK;
+    return p->best->value_ns <= p->desk->bound_ns;
 }
 
 static ps_code try_point(policy *p, grid_point point)
@@ -138,7 +128,7 @@ static ps_code try_point(policy *p, grid_point point)
     for (int32_t s = 0; s < p->problem->num_stages; s++)
         p->rules.most_in_flight[s] = cap_of(p, s, DEPTHS[point.depth]);
     try_rules(p, p->value_ns - 1);
-    return poll(p);
+    return ps_order_poll(p->desk);
 }
 
 static ps_code try_patience(policy *p, grid_point point)
@@ -213,31 +203,30 @@ static ps_list_rules new_rules(ps_arena *arena, const ps_order_problem *problem,
                            .bound_ns = bound_ns};
 }
 
-ps_code ps_order_policy(ps_arena *arena, const ps_order_problem *problem, const ps_policy_options *options,
-                        ps_order *order, ps_order_trial *trial)
+ps_code ps_order_policy(ps_arena *arena, ps_order_desk *desk, int64_t visits, ps_order *order)
 {
+    const ps_order_problem *problem = desk->problem;
     policy p = {.problem = problem,
-                .options = options,
+                .desk = desk,
                 .list = ps_list_new(arena, problem),
                 .best = order,
                 .value_ns = INT64_MAX,
-                .trial = trial,
                 .in_flight = ps_new(arena, double, problem->num_stages),
-                .rules = new_rules(arena, problem, options->bound_ns),
-                .kept_rules = new_rules(arena, problem, options->bound_ns),
+                .rules = new_rules(arena, problem, desk->bound_ns),
+                .kept_rules = new_rules(arena, problem, desk->bound_ns),
                 .rng = {2}};
-    ps_order_new(arena, problem, &p.candidate);
     find_in_flight(&p);
-    int64_t begun = trial->visits;
+    int64_t begun = desk->trial.visits;
     ps_code code = try_grid(&p);
-    while (code == PS_OK && !done(&p) && p.value_ns < INT64_MAX &&
-           ps_list_visits(p.list) + trial->visits - begun < options->visits) {
+    while (code == PS_OK && !done(&p) && p.value_ns < INT64_MAX) {
+        int64_t left = visits - (ps_list_visits(p.list) + desk->trial.visits - begun);
+        if (left <= 0)
+            break;
         change_rules(&p);
-        int64_t left = options->visits - (ps_list_visits(p.list) + trial->visits - begun);
-        int64_t level = (int64_t)((double)p.best->value_ns / 2000 * (double)left / (double)options->visits);
+        int64_t level = (int64_t)((double)p.best->value_ns / 2000 * (double)left / (double)visits);
         try_rules(&p, p.value_ns + ps_rng_range(&p.rng, 0, level > 0 ? level : 0));
-        code = poll(&p);
+        code = ps_order_poll(desk);
     }
-    trial->visits += ps_list_visits(p.list);
+    desk->trial.visits += ps_list_visits(p.list);
     return code;
 }

@@ -76,8 +76,8 @@ static bool waits_for_gradient(ps_op op)
 }
 
 // The two instants between which idle time is steady. Ops of a device are in order of time, so its first gradient op
-// and its last forward decide. The first gradient anywhere follows an F of the last stage without a pause, so the
-// instants are in this order.
+// and its last forward decide. The first gradient anywhere follows an F of its route's last stop without a pause, so
+// the instants are in this order.
 static void find_steady(const ps_schedule *schedule, const ps_timeline *timeline, int64_t *begin, int64_t *end)
 {
     *begin = INT64_MAX;

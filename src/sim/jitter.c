@@ -15,12 +15,14 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "pipesched/limits.h"
+#include "sim/leg.h"
 
 enum { NONE = -1 };
 
 typedef struct fixed_order {
     const ps_pipeline *pipeline;
     const ps_schedule *schedule;
+    ps_leg_table legs;
     int64_t (*duration_ns)[PS_OP_KINDS]; // [stages]; a straggler's are its own
     int32_t *order;                      // [ops], indices into the schedule
     int32_t *receiver;                   // [ops] op that waits for the result of each, NONE: none
@@ -40,7 +42,7 @@ static int64_t stretch(int64_t time_ns, int64_t factor)
 static ps_code set_durations(ps_arena *arena, const ps_jitter_options *options, fixed_order *path, ps_status *status)
 {
     const ps_pipeline *pipeline = path->pipeline;
-    int64_t total = 0;
+    int64_t total = ps_longest_hops(pipeline);
     path->duration_ns = (int64_t(*)[PS_OP_KINDS])ps_new_raw(arena, int64_t, pipeline->num_stages * PS_OP_KINDS);
     for (int32_t s = 0; s < pipeline->num_stages; s++) {
         const ps_stage *stage = &pipeline->stage[s];
@@ -49,11 +51,6 @@ static ps_code set_durations(ps_arena *arena, const ps_jitter_options *options, 
             path->duration_ns[s][kind] = stretch(stage->duration_ns[kind], factor);
             total = ps_add_saturating(total, path->duration_ns[s][kind]);
         }
-        if (s + 1 == pipeline->num_stages)
-            break;
-        const ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
-        for (int i = 0; i < 2; i++)
-            total = ps_add_saturating(total, ps_add_saturating(hops[i]->occupy_ns, hops[i]->latency_ns));
     }
     if (ps_multiply_saturating(total, pipeline->num_microbatches) <= PS_MAX_TIME_NS / 2)
         return PS_OK;
@@ -70,11 +67,10 @@ static bool is_gradient(ps_op op)
 static void set_receivers(ps_arena *arena, fixed_order *path)
 {
     const ps_schedule *schedule = path->schedule;
-    int32_t last = path->pipeline->num_stages - 1;
     int64_t row = path->pipeline->num_microbatches;
     int32_t ops = schedule->first[schedule->num_devices];
-    int32_t *forward = ps_new_raw(arena, int32_t, row * (last + 1));
-    int32_t *gradient = ps_new_raw(arena, int32_t, row * (last + 1));
+    int32_t *forward = ps_new_raw(arena, int32_t, row * path->pipeline->num_stages);
+    int32_t *gradient = ps_new_raw(arena, int32_t, row * path->pipeline->num_stages);
     for (int32_t i = 0; i < ops; i++) {
         ps_op op = schedule->op[i];
         if (op.kind == PS_OP_FORWARD)
@@ -85,11 +81,12 @@ static void set_receivers(ps_arena *arena, fixed_order *path)
     path->receiver = ps_new_raw(arena, int32_t, ops);
     for (int32_t i = 0; i < ops; i++) {
         ps_op op = schedule->op[i];
+        const ps_leg *leg = ps_leg_at(&path->legs, op.stage, op.microbatch);
         path->receiver[i] = NONE;
-        if (op.kind == PS_OP_FORWARD && op.stage < last)
-            path->receiver[i] = forward[row * (op.stage + 1) + op.microbatch];
-        else if (is_gradient(op) && op.stage > 0)
-            path->receiver[i] = gradient[row * (op.stage - 1) + op.microbatch];
+        if (op.kind == PS_OP_FORWARD && leg->next != PS_NO_STAGE)
+            path->receiver[i] = forward[row * leg->next + op.microbatch];
+        else if (is_gradient(op) && leg->previous != PS_NO_STAGE)
+            path->receiver[i] = gradient[row * leg->previous + op.microbatch];
     }
 }
 
@@ -154,8 +151,8 @@ static void run_sample(fixed_order *path, int64_t share, ps_rng *rng)
         int32_t receiver = path->receiver[i];
         if (receiver == NONE)
             continue;
-        const ps_hop *hop =
-            op.kind == PS_OP_FORWARD ? &pipeline->forward_hop[op.stage] : &pipeline->backward_hop[op.stage - 1];
+        const ps_leg *leg = ps_leg_at(&path->legs, op.stage, op.microbatch);
+        const ps_hop *hop = op.kind == PS_OP_FORWARD ? leg->forward_hop : leg->backward_hop;
         path->arrival_ns[receiver] = *clock;
         if (hop->lane == PS_NO_LANE)
             continue;
@@ -211,7 +208,7 @@ static void summarise(ps_jitter_statistics *out, int64_t count)
 ps_code ps_jitter_sample(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
                          const ps_jitter_options *options, ps_jitter_result *out, ps_status *status)
 {
-    fixed_order path = {.pipeline = pipeline, .schedule = schedule};
+    fixed_order path = {.pipeline = pipeline, .schedule = schedule, .legs = ps_leg_table_of(arena, pipeline)};
     PS_TRY(set_durations(arena, options, &path, status));
     set_receivers(arena, &path);
     set_order(arena, &path);

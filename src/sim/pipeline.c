@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "pipesched/limits.h"
 #include "pipesched/pipeline.h"
+#include "sim/leg.h"
 
 static ps_code check_shape(const ps_pipeline *pipeline, ps_status *status)
 {
@@ -68,11 +69,74 @@ static ps_code check_hop(const ps_pipeline *pipeline, const ps_hop *hop, int32_t
 
 static ps_code check_hops(const ps_pipeline *pipeline, ps_status *status)
 {
-    for (int32_t s = 0; s + 1 < pipeline->num_stages; s++) {
-        PS_TRY(check_hop(pipeline, &pipeline->forward_hop[s], s, s + 1, status));
-        PS_TRY(check_hop(pipeline, &pipeline->backward_hop[s], s + 1, s, status));
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++) {
+        ps_route route = ps_pipeline_route(pipeline, r);
+        for (int32_t stop = 0; stop + 1 < route.num_stops; stop++) {
+            int32_t from = ps_route_stage(&route, stop);
+            int32_t to = ps_route_stage(&route, stop + 1);
+            PS_TRY(check_hop(pipeline, &route.forward_hop[stop], from, to, status));
+            PS_TRY(check_hop(pipeline, &route.backward_hop[stop], to, from, status));
+        }
     }
     return PS_OK;
+}
+
+// In passes over blocks of stages, so that the marks fit on the stack.
+static ps_code check_visits(const ps_pipeline *pipeline, int32_t index, ps_status *status)
+{
+    enum { BLOCK = 4096 };
+    const ps_route *route = &pipeline->route[index];
+    for (int32_t first = 0; first < pipeline->num_stages; first += BLOCK) {
+        bool visited[BLOCK] = {false};
+        for (int32_t stop = 0; stop < route->num_stops; stop++) {
+            int32_t within = ps_route_stage(route, stop) - first;
+            if (within < 0 || within >= BLOCK)
+                continue;
+            if (visited[within])
+                return ps_fail(status, PS_BAD_INPUT, "pipeline-route", "route %d visits stage %d twice", (int)index,
+                               (int)(first + within));
+            visited[within] = true;
+        }
+    }
+    return PS_OK;
+}
+
+static ps_code check_routes(const ps_pipeline *pipeline, ps_status *status)
+{
+    int32_t routes = pipeline->num_routes;
+    if (routes < 0 || routes > pipeline->num_microbatches)
+        return ps_fail(status, PS_BAD_INPUT, "pipeline-route", "%d micro-batches have at most as many routes, got %d",
+                       (int)pipeline->num_microbatches, (int)routes);
+    for (int32_t r = 0; r < routes; r++) {
+        const ps_route *route = &pipeline->route[r];
+        if (route->num_stops < 1 || route->num_stops > pipeline->num_stages)
+            return ps_fail(status, PS_BAD_INPUT, "pipeline-route",
+                           "route %d has %d stops, of %d stages at most one each", (int)r, (int)route->num_stops,
+                           (int)pipeline->num_stages);
+        for (int32_t stop = 0; stop < route->num_stops; stop++) {
+            int32_t stage = ps_route_stage(route, stop);
+            if (stage < 0 || stage >= pipeline->num_stages)
+                return ps_fail(status, PS_BAD_INPUT, "pipeline-route",
+                               "stop %d of route %d is stage %d, stages are 0 to %d", (int)stop, (int)r, (int)stage,
+                               (int)pipeline->num_stages - 1);
+        }
+        PS_TRY(check_visits(pipeline, r, status));
+    }
+    for (int32_t microbatch = 0; routes > 0 && microbatch < pipeline->num_microbatches; microbatch++)
+        if (pipeline->route_of[microbatch] < 0 || pipeline->route_of[microbatch] >= routes)
+            return ps_fail(status, PS_BAD_INPUT, "pipeline-route", "micro-batch %d takes route %d, routes are 0 to %d",
+                           (int)microbatch, (int)pipeline->route_of[microbatch], (int)routes - 1);
+    return PS_OK;
+}
+
+int64_t ps_pipeline_num_cells(const ps_pipeline *pipeline)
+{
+    if (pipeline->num_routes == 0)
+        return (int64_t)pipeline->num_stages * pipeline->num_microbatches;
+    int64_t cells = 0;
+    for (int32_t microbatch = 0; microbatch < pipeline->num_microbatches; microbatch++)
+        cells += pipeline->route[pipeline->route_of[microbatch]].num_stops;
+    return cells;
 }
 
 // A split schedule has three ops a stage and micro-batch, a fused one two.
@@ -91,18 +155,10 @@ static ps_code check_ops(const ps_pipeline *pipeline, ps_status *status)
 // Every start, end and bound is a sum of distinct ops and transfers, so it stays below their total.
 static ps_code check_total_time(const ps_pipeline *pipeline, ps_status *status)
 {
-    int64_t total = 0;
-    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+    int64_t total = ps_longest_hops(pipeline);
+    for (int32_t s = 0; s < pipeline->num_stages; s++)
         for (int kind = 0; kind < PS_OP_KINDS; kind++)
             total = ps_add_saturating(total, pipeline->stage[s].duration_ns[kind]);
-        if (s + 1 == pipeline->num_stages)
-            break;
-        const ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
-        for (int i = 0; i < 2; i++) {
-            total = ps_add_saturating(total, hops[i]->occupy_ns);
-            total = ps_add_saturating(total, hops[i]->latency_ns);
-        }
-    }
     if (ps_multiply_saturating(total, pipeline->num_microbatches) <= PS_MAX_TIME_NS)
         return PS_OK;
     return ps_fail(status, PS_BAD_INPUT, "time-overflow",
@@ -136,6 +192,7 @@ ps_code ps_pipeline_validate(const ps_pipeline *pipeline, ps_status *status)
     PS_TRY(check_shape(pipeline, status));
     PS_TRY(check_ops(pipeline, status));
     PS_TRY(check_stages(pipeline, status));
+    PS_TRY(check_routes(pipeline, status));
     PS_TRY(check_hops(pipeline, status));
     PS_TRY(check_total_time(pipeline, status));
     return check_total_memory(pipeline, status);
@@ -159,26 +216,45 @@ static int32_t find_lane(const uint64_t *key, int32_t num_lanes, uint64_t wanted
     return (int32_t)(found - key);
 }
 
-void ps_pipeline_assign_lanes(ps_arena *arena, ps_pipeline *pipeline)
+// The keys of all hops that send, in ascending order, each once. Returns how many there are.
+static int32_t list_lanes(const ps_pipeline *pipeline, uint64_t *key)
 {
-    int32_t hops = pipeline->num_stages - 1;
-    uint64_t *key = ps_new_raw(arena, uint64_t, 2 * (int64_t)hops + 1);
-    int32_t count = 0;
-    for (int32_t s = 0; s < hops; s++) {
-        if (pipeline->stage[s].device == pipeline->stage[s + 1].device)
-            continue;
-        key[count++] = lane_key(pipeline, s, s + 1);
-        key[count++] = lane_key(pipeline, s + 1, s);
+    size_t count = 0;
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++) {
+        ps_route route = ps_pipeline_route(pipeline, r);
+        for (int32_t stop = 0; stop + 1 < route.num_stops; stop++) {
+            int32_t from = ps_route_stage(&route, stop);
+            int32_t to = ps_route_stage(&route, stop + 1);
+            if (pipeline->stage[from].device == pipeline->stage[to].device)
+                continue;
+            key[count++] = lane_key(pipeline, from, to);
+            key[count++] = lane_key(pipeline, to, from);
+        }
     }
-    qsort(key, (size_t)count, sizeof *key, compare_keys);
+    qsort(key, count, sizeof *key, compare_keys);
     int32_t lanes = 0;
-    for (int32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (i == 0 || key[i] != key[i - 1])
             key[lanes++] = key[i];
+    return lanes;
+}
+
+void ps_pipeline_assign_lanes(ps_arena *arena, ps_pipeline *pipeline)
+{
+    int64_t hops = 0;
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++)
+        hops += ps_pipeline_route(pipeline, r).num_stops - 1;
+    uint64_t *key = ps_new_raw(arena, uint64_t, 2 * hops + 1);
+    int32_t lanes = list_lanes(pipeline, key);
     pipeline->num_lanes = lanes;
-    for (int32_t s = 0; s < hops; s++) {
-        bool sends = pipeline->stage[s].device != pipeline->stage[s + 1].device;
-        pipeline->forward_hop[s].lane = sends ? find_lane(key, lanes, lane_key(pipeline, s, s + 1)) : PS_NO_LANE;
-        pipeline->backward_hop[s].lane = sends ? find_lane(key, lanes, lane_key(pipeline, s + 1, s)) : PS_NO_LANE;
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++) {
+        ps_route route = ps_pipeline_route(pipeline, r);
+        for (int32_t stop = 0; stop + 1 < route.num_stops; stop++) {
+            int32_t from = ps_route_stage(&route, stop);
+            int32_t to = ps_route_stage(&route, stop + 1);
+            bool sends = pipeline->stage[from].device != pipeline->stage[to].device;
+            route.forward_hop[stop].lane = sends ? find_lane(key, lanes, lane_key(pipeline, from, to)) : PS_NO_LANE;
+            route.backward_hop[stop].lane = sends ? find_lane(key, lanes, lane_key(pipeline, to, from)) : PS_NO_LANE;
+        }
     }
 }

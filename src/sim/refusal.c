@@ -11,10 +11,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "sim/leg.h"
+
 typedef struct reading {
     const ps_pipeline *pipeline;
     const ps_schedule *schedule;
     const int32_t *next;
+    ps_leg_table legs;
     uint8_t *seen; // by stage and micro-batch: a bit for every op kind that the schedule has
 } reading;
 
@@ -54,6 +57,12 @@ static ps_code check_op(const reading *r, int32_t device, int32_t index, ps_stat
         return ps_fail_hint(status, "stages are 0 to %d and micro-batches 0 to %d", (int)pipeline->num_stages - 1,
                             (int)pipeline->num_microbatches - 1);
     }
+    if (!ps_leg_at(&r->legs, op.stage, op.microbatch)->visited)
+        return ps_fail(status, PS_ILLEGAL, "off-route",
+                       "op %d of device %d is %s, but micro-batch %d takes route %d, "
+                       "which leaves stage %u out",
+                       (int)position, (int)device, name_op(op).text, (int)op.microbatch,
+                       (int)pipeline->route_of[op.microbatch], (unsigned)op.stage);
     if (pipeline->stage[op.stage].device != device)
         return ps_fail(status, PS_ILLEGAL, "wrong-device", "%s is op %d of device %d, but stage %u is on device %d",
                        name_op(op).text, (int)position, (int)device, (unsigned)op.stage,
@@ -101,7 +110,8 @@ static ps_code check_complete(const reading *r, ps_status *status)
 {
     for (int32_t stage = 0; stage < r->pipeline->num_stages; stage++)
         for (int32_t microbatch = 0; microbatch < r->pipeline->num_microbatches; microbatch++)
-            PS_TRY(check_pair(r, stage, microbatch, status));
+            if (ps_leg_at(&r->legs, stage, microbatch)->visited)
+                PS_TRY(check_pair(r, stage, microbatch, status));
     return PS_OK;
 }
 
@@ -122,13 +132,13 @@ static ps_op needed_by(const reading *r, ps_op op)
     ps_op own = op;
     own.kind = op.kind == PS_OP_BACKWARD_WEIGHT ? PS_OP_BACKWARD_INPUT : PS_OP_FORWARD;
     if (op.kind == PS_OP_FORWARD) {
-        own.stage--;
+        own.stage = (uint16_t)ps_leg_at(&r->legs, op.stage, op.microbatch)->previous;
         return own;
     }
     if (op.kind == PS_OP_BACKWARD_WEIGHT || !has_run(r, own))
         return own;
     ps_op above = op;
-    above.stage++;
+    above.stage = (uint16_t)ps_leg_at(&r->legs, op.stage, op.microbatch)->next;
     above.kind =
         *seen_at(r, above.stage, above.microbatch) & bit(PS_OP_BACKWARD) ? PS_OP_BACKWARD : PS_OP_BACKWARD_INPUT;
     return above;
@@ -187,7 +197,7 @@ static ps_code refuse_deadlock(ps_arena *arena, const reading *r, ps_status *sta
 ps_code ps_simulate_refuse(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
                            const int32_t *next, ps_status *status)
 {
-    reading r = {.pipeline = pipeline, .schedule = schedule, .next = next};
+    reading r = {.pipeline = pipeline, .schedule = schedule, .next = next, .legs = ps_leg_table_of(arena, pipeline)};
     r.seen = ps_new(arena, uint8_t, (int64_t)pipeline->num_stages * pipeline->num_microbatches);
     PS_TRY(check_ops(&r, status));
     PS_TRY(check_complete(&r, status));

@@ -10,7 +10,7 @@
 #include "pipesched/status.h"
 
 // `next`: the op at which each device stopped, index as in ps_schedule. The first of these that applies: unknown-op,
-// wrong-device, duplicate-op, incomplete-schedule, deadlock. Never PS_OK. O(ops).
+// off-route, wrong-device, duplicate-op, incomplete-schedule, deadlock. Never PS_OK. O(ops).
 ps_code ps_simulate_refuse(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule,
                            const int32_t *next, ps_status *status);
 

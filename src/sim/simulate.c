@@ -14,6 +14,7 @@
 
 #include "pipesched/timeline.h"
 #include "sim/account.h"
+#include "sim/leg.h"
 #include "sim/refusal.h"
 
 // Times are 0 or later; what is no time is negative.
@@ -45,6 +46,15 @@ typedef struct sim_stage {
     int32_t device;
 } sim_stage;
 
+// What a micro-batch of one route does with the results of a stage: outlets, and how far from its cell there those of
+// the stages lie that need them.
+typedef struct sim_leg {
+    outlet forward;
+    outlet backward;
+    int64_t to_next;
+    int64_t to_previous;
+} sim_leg;
+
 typedef struct sim_device {
     const ps_op *next;
     const ps_op *end;
@@ -59,12 +69,15 @@ typedef struct simulation {
     uint32_t num_stages;
     uint32_t num_microbatches;
     sim_stage *stage;
+    const int32_t *route_of; // NULL: no routes
+    sim_leg *leg;            // [routes * stages]
     sim_device *device;
     int64_t *lane_free; // [lanes, then one a device for what stays on it]
     int32_t *ready;     // stack of devices that can go on
     int32_t num_ready;
 } simulation;
 
+// `to` does not count where nothing is sent.
 static outlet outlet_of(const ps_pipeline *pipeline, const ps_hop *hop, int32_t from, int32_t to)
 {
     int32_t source = pipeline->stage[from].device;
@@ -77,14 +90,15 @@ static outlet outlet_of(const ps_pipeline *pipeline, const ps_hop *hop, int32_t 
 static void set_stages(ps_arena *arena, const ps_pipeline *pipeline, simulation *sim)
 {
     int32_t last = pipeline->num_stages - 1;
+    bool routed = pipeline->num_routes > 0; // then its hops are those of set_legs()
     int64_t row = pipeline->num_microbatches;
     int64_t count = row * (pipeline->num_stages + 2);
     arrivals *cells = ps_new_raw(arena, arrivals, count);
     memset(cells, NOT_YET, (size_t)count * sizeof *cells);
     sim->stage = ps_new_raw(arena, sim_stage, last + 1);
     for (int32_t s = 0; s <= last; s++) {
-        const ps_hop *forward = s < last ? &pipeline->forward_hop[s] : NULL;
-        const ps_hop *backward = s > 0 ? &pipeline->backward_hop[s - 1] : NULL;
+        const ps_hop *forward = !routed && s < last ? &pipeline->forward_hop[s] : NULL;
+        const ps_hop *backward = !routed && s > 0 ? &pipeline->backward_hop[s - 1] : NULL;
         sim_stage *stage = &sim->stage[s];
         stage->cells = cells + row * (s + 1);
         memcpy(stage->duration_ns, pipeline->stage[s].duration_ns, sizeof stage->duration_ns);
@@ -92,10 +106,38 @@ static void set_stages(ps_arena *arena, const ps_pipeline *pipeline, simulation 
         stage->backward = outlet_of(pipeline, backward, s, s - 1);
         stage->device = pipeline->stage[s].device;
     }
-    // The first stage's input and, once its F has run, the last one's gradient are there from the start.
-    for (int64_t microbatch = 0; microbatch < row; microbatch++) {
-        sim->stage[0].cells[microbatch].input = 0;
-        sim->stage[last].cells[microbatch].gradient = 0;
+}
+
+// The first stage's input and, once its F has run, the last one's gradient are there from the start.
+static void set_ends(const ps_pipeline *pipeline, simulation *sim)
+{
+    for (int32_t microbatch = 0; microbatch < pipeline->num_microbatches; microbatch++) {
+        ps_route route = ps_pipeline_route(pipeline, pipeline->num_routes > 0 ? pipeline->route_of[microbatch] : 0);
+        sim->stage[ps_route_stage(&route, 0)].cells[microbatch].input = 0;
+        sim->stage[ps_route_stage(&route, route.num_stops - 1)].cells[microbatch].gradient = 0;
+    }
+}
+
+// What follows the last stop and what comes before the first are the rows that nobody needs.
+static void set_legs(ps_arena *arena, const ps_pipeline *pipeline, simulation *sim)
+{
+    if (pipeline->num_routes == 0)
+        return;
+    int32_t stages = pipeline->num_stages;
+    int64_t row = pipeline->num_microbatches;
+    ps_leg_table table = ps_leg_table_of(arena, pipeline);
+    sim->route_of = pipeline->route_of;
+    sim->leg = ps_new(arena, sim_leg, (int64_t)pipeline->num_routes * stages);
+    for (int64_t i = 0; i < (int64_t)pipeline->num_routes * stages; i++) {
+        const ps_leg *leg = &table.leg[i];
+        int32_t stage = (int32_t)(i % stages);
+        if (!leg->visited)
+            continue;
+        int32_t next = leg->next == PS_NO_STAGE ? stages : leg->next;
+        sim->leg[i] = (sim_leg){.forward = outlet_of(pipeline, leg->forward_hop, stage, leg->next),
+                                .backward = outlet_of(pipeline, leg->backward_hop, stage, leg->previous),
+                                .to_next = row * (next - stage),
+                                .to_previous = row * (leg->previous - stage)};
     }
 }
 
@@ -112,8 +154,31 @@ static inline void send(simulation *sim, const outlet *to, int64_t *place, int64
     }
 }
 
+static inline void pass_on(simulation *sim, ps_op op, arrivals *cell, int64_t sent, bool routed)
+{
+    int64_t row = sim->num_microbatches;
+    if (op.kind == PS_OP_BACKWARD_WEIGHT)
+        return;
+    bool forward = op.kind == PS_OP_FORWARD;
+    if (!routed) {
+        const sim_stage *stage = &sim->stage[op.stage];
+        if (forward)
+            send(sim, &stage->forward, &cell[row].input, sent);
+        else
+            send(sim, &stage->backward, &cell[-row].gradient, sent);
+        return;
+    }
+    const sim_leg *leg = &sim->leg[(int64_t)sim->route_of[op.microbatch] * sim->num_stages + op.stage];
+    if (forward)
+        send(sim, &leg->forward, &cell[leg->to_next].input, sent);
+    else
+        send(sim, &leg->backward, &cell[leg->to_previous].gradient, sent);
+}
+
 // Run a device from where it stands until it has to wait. The first op that is impossible for any reason stops it.
-static void run_device(simulation *sim, int32_t device)
+// Cells that a route leaves out get no input, so an op there is one. `routed` is a constant in both callers: pipelines
+// without routes pay nothing for them.
+static inline __attribute__((always_inline)) void run_device(simulation *sim, int32_t device, bool routed)
 {
     sim_device *state = &sim->device[device];
     const ps_op *op = state->next;
@@ -149,13 +214,23 @@ static void run_device(simulation *sim, int32_t device)
         clock = begin + stage->duration_ns[op->kind];
         *start_ns++ = begin;
         *end_ns++ = clock;
-        if (op->kind == PS_OP_FORWARD)
-            send(sim, &stage->forward, &cell[row].input, clock);
-        else if (op->kind != PS_OP_BACKWARD_WEIGHT)
-            send(sim, &stage->backward, &cell[-row].gradient, clock);
+        pass_on(sim, *op, cell, clock, routed);
     }
     state->next = op;
     state->clock = clock;
+}
+
+static void run_in_order(simulation *sim)
+{
+    while (sim->num_ready > 0)
+        run_device(sim, sim->ready[--sim->num_ready], false);
+}
+
+// Out of line, so that it does not take registers from the other.
+static __attribute__((noinline)) void run_on_routes(simulation *sim)
+{
+    while (sim->num_ready > 0)
+        run_device(sim, sim->ready[--sim->num_ready], true);
 }
 
 // A lane is a queue in its source's program order, so it has one source.
@@ -164,11 +239,11 @@ static ps_code check_lanes(ps_arena *arena, const ps_pipeline *pipeline, ps_stat
     int32_t *source = ps_new_raw(arena, int32_t, pipeline->num_lanes + 1);
     for (int32_t lane = 0; lane < pipeline->num_lanes; lane++)
         source[lane] = -1;
-    for (int32_t s = 0; s + 1 < pipeline->num_stages; s++) {
-        const ps_hop *hops[] = {&pipeline->forward_hop[s], &pipeline->backward_hop[s]};
-        for (int32_t back = 0; back < 2; back++) {
-            int32_t lane = hops[back]->lane;
-            int32_t from = pipeline->stage[s + back].device;
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++) {
+        ps_route route = ps_pipeline_route(pipeline, r);
+        for (int32_t hop = 0; hop < 2 * (route.num_stops - 1); hop++) {
+            int32_t lane = hop % 2 ? route.backward_hop[hop / 2].lane : route.forward_hop[hop / 2].lane;
+            int32_t from = pipeline->stage[ps_route_stage(&route, hop / 2 + hop % 2)].device;
             if (lane == PS_NO_LANE)
                 continue;
             if (source[lane] >= 0 && source[lane] != from)
@@ -228,12 +303,16 @@ ps_code ps_simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_sched
                       .num_stages = (uint32_t)pipeline->num_stages,
                       .num_microbatches = (uint32_t)pipeline->num_microbatches};
     set_stages(arena, pipeline, &sim);
+    set_ends(pipeline, &sim);
+    set_legs(arena, pipeline, &sim);
     set_devices(arena, pipeline, schedule, &sim);
-    while (sim.num_ready > 0)
-        run_device(&sim, sim.ready[--sim.num_ready]);
+    if (sim.route_of)
+        run_on_routes(&sim);
+    else
+        run_in_order(&sim);
     // Every op that ran is a different one; only whole micro-batches make a whole schedule.
     if (!all_done(&sim, schedule->num_devices) ||
-        ps_account(pipeline, schedule, out) != (int64_t)pipeline->num_stages * pipeline->num_microbatches)
+        ps_account(pipeline, schedule, out) != ps_pipeline_num_cells(pipeline))
         return refuse(arena, pipeline, schedule, &sim, status);
     return PS_OK;
 }

@@ -254,6 +254,9 @@ static void every_change_of_one_figure_is_refused(void **state)
         {.pp = 4, .vp = 1, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_ZB},
         {.pp = 2, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_ZB},
         {.pp = 4, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_ZB, .placement = PS_PLACEMENT_V},
+        {.pp = 2, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPEV},
+        {.pp = 4, .vp = 2, .dp = 1, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPE},
+        {.pp = 2, .vp = 2, .dp = 2, .tp = 1, .schedule = PS_SCHEDULE_DUALPIPE},
     };
     for (size_t index = 0; index < sizeof specs / sizeof specs[0]; index++) {
         plan_spec spec = specs[index];

@@ -15,17 +15,27 @@ static bool runs(ps_arena *scratch, const ps_pipeline *pipeline, const ps_schedu
     return ps_simulate(scratch, pipeline, schedule, &timeline, &status) == PS_OK;
 }
 
-// A family's schedule, shuffled: random neighbours of a device change places unless that makes a deadlock.
-static ps_schedule random_schedule(ps_arena *arena, ps_rng *rng, int32_t round, ps_pipeline **pipeline)
+static ps_schedule family_schedule(ps_arena *arena, ps_rng *rng, ps_schedule_kind kind, ps_pipeline **pipeline)
 {
-    ps_schedule_kind kind = (ps_schedule_kind)(round % PS_SCHEDULE_KINDS);
     ps_schedule_shape shape = random_shape(rng, kind);
     *pipeline = random_stages(arena, rng, shape.num_devices, shape.num_stages, shape.num_microbatches);
     place_for(arena, *pipeline, kind);
-    ps_schedule schedule = schedule_for(arena, *pipeline, kind);
+    return schedule_for(arena, *pipeline, kind);
+}
+
+// A family's schedule, or one over random routes, shuffled: random neighbours of a device change places unless that
+// makes a deadlock.
+static ps_schedule random_schedule(ps_arena *arena, ps_rng *rng, int32_t round, ps_pipeline **pipeline)
+{
+    int32_t kind = round % (PS_SCHEDULE_KINDS + 3);
+    ps_schedule schedule;
+    if (kind < PS_SCHEDULE_KINDS)
+        schedule = family_schedule(arena, rng, (ps_schedule_kind)kind, pipeline);
+    else
+        *pipeline = random_routes(arena, rng, &schedule);
     int32_t ops = schedule.first[schedule.num_devices];
     ps_arena *scratch = ps_arena_new(0);
-    for (int32_t attempt = 0; attempt < ops; attempt++) {
+    for (int32_t attempt = 0; attempt < 2 * ops; attempt++) {
         ps_op *op = &schedule.op[ps_rng_range(rng, 0, ops - 2)];
         ps_op first = op[0];
         if ((*pipeline)->stage[op[0].stage].device != (*pipeline)->stage[op[1].stage].device)
@@ -61,13 +71,37 @@ static int32_t device_of(const slow *w, int32_t i)
     return w->pipeline->stage[w->schedule->op[i].stage].device;
 }
 
+static ps_route route_of(const slow *w, ps_op op)
+{
+    const ps_pipeline *pipeline = w->pipeline;
+    return ps_pipeline_route(pipeline, pipeline->num_routes > 0 ? pipeline->route_of[op.microbatch] : 0);
+}
+
+static int32_t stop_of(const ps_route *route, ps_op op)
+{
+    int32_t stop = 0;
+    while (ps_route_stage(route, stop) != op.stage)
+        stop++;
+    return stop;
+}
+
+// The stage so many stops further on the op's route; -1: none.
+static int32_t stage_at(const slow *w, ps_op op, int32_t away)
+{
+    ps_route route = route_of(w, op);
+    int32_t stop = stop_of(&route, op) + away;
+    return stop >= 0 && stop < route.num_stops ? ps_route_stage(&route, stop) : -1;
+}
+
 static const ps_hop *hop_from(const slow *w, int32_t i)
 {
     ps_op op = w->schedule->op[i];
     bool up = op.kind == PS_OP_FORWARD;
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || (up ? op.stage + 1 == w->pipeline->num_stages : op.stage == 0))
+    ps_route route = route_of(w, op);
+    int32_t stop = stop_of(&route, op);
+    if (op.kind == PS_OP_BACKWARD_WEIGHT || stage_at(w, op, up ? 1 : -1) < 0)
         return NULL;
-    return up ? &w->pipeline->forward_hop[op.stage] : &w->pipeline->backward_hop[op.stage - 1];
+    return up ? &route.forward_hop[stop] : &route.backward_hop[stop - 1];
 }
 
 static int32_t find(const slow *w, int32_t stage, int32_t microbatch, ps_op_kind kind, ps_op_kind other)
@@ -101,10 +135,10 @@ static int64_t least_start(const slow *w, int32_t i)
     for (int n = 0; n < 2; n++)
         if (needs[n] >= 0 && end_of(w, needs[n]) > least)
             least = end_of(w, needs[n]);
-    if (op.kind == PS_OP_FORWARD && op.stage > 0)
-        needs[2] = find(w, op.stage - 1, op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
-    if (gradient && op.stage + 1 < w->pipeline->num_stages)
-        needs[2] = find(w, op.stage + 1, op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
+    if (op.kind == PS_OP_FORWARD)
+        needs[2] = find(w, stage_at(w, op, -1), op.microbatch, PS_OP_FORWARD, PS_OP_FORWARD);
+    if (gradient)
+        needs[2] = find(w, stage_at(w, op, 1), op.microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     if (needs[2] >= 0 && arrival_of(w, needs[2]) > least)
         least = arrival_of(w, needs[2]);
     return least;
@@ -153,7 +187,7 @@ static int64_t held_by(const slow *w, int32_t stage, int32_t microbatch, int32_t
     int32_t gradient = find(w, stage, microbatch, PS_OP_BACKWARD, PS_OP_BACKWARD_INPUT);
     int32_t weight = find(w, stage, microbatch, PS_OP_BACKWARD_WEIGHT, PS_OP_BACKWARD);
     int32_t limit = after ? now + 1 : now; // ops below it have ended
-    if (forward > now || weight < limit)
+    if (forward < 0 || forward > now || weight < limit)
         return 0;
     return gradient < limit ? s->held_after_backward_input : s->held_after_forward;
 }
@@ -244,13 +278,17 @@ static void idle_classes_equal_a_count_of_ticks(void **state)
 
 static void scale_times(ps_pipeline *pipeline, int64_t factor)
 {
-    for (int32_t s = 0; s < pipeline->num_stages; s++) {
+    for (int32_t s = 0; s < pipeline->num_stages; s++)
         for (int kind = 0; kind < PS_OP_KINDS; kind++)
             pipeline->stage[s].duration_ns[kind] *= factor;
-        pipeline->forward_hop[s].occupy_ns *= factor;
-        pipeline->forward_hop[s].latency_ns *= factor;
-        pipeline->backward_hop[s].occupy_ns *= factor;
-        pipeline->backward_hop[s].latency_ns *= factor;
+    for (int32_t r = 0; r < ps_pipeline_num_routes(pipeline); r++) {
+        ps_route route = ps_pipeline_route(pipeline, r);
+        for (int32_t stop = 0; stop + 1 < route.num_stops; stop++) {
+            route.forward_hop[stop].occupy_ns *= factor;
+            route.forward_hop[stop].latency_ns *= factor;
+            route.backward_hop[stop].occupy_ns *= factor;
+            route.backward_hop[stop].latency_ns *= factor;
+        }
     }
 }
 
@@ -326,11 +364,13 @@ static void no_jitter_and_a_straggler_equal_the_simulator_with_its_times(void **
 static int64_t *random_time(ps_pipeline *pipeline, ps_rng *rng)
 {
     int32_t s = (int32_t)ps_rng_range(rng, 0, pipeline->num_stages - 1);
+    ps_route route = ps_pipeline_route(pipeline, (int32_t)ps_rng_range(rng, 0, ps_pipeline_num_routes(pipeline) - 1));
+    int32_t stop = (int32_t)ps_rng_range(rng, 0, route.num_stops - 1);
     switch (ps_rng_range(rng, 0, 4)) {
-    case 0: return &pipeline->forward_hop[s].occupy_ns;
-    case 1: return &pipeline->forward_hop[s].latency_ns;
-    case 2: return &pipeline->backward_hop[s].occupy_ns;
-    case 3: return &pipeline->backward_hop[s].latency_ns;
+    case 0: return &route.forward_hop[stop].occupy_ns;
+    case 1: return &route.forward_hop[stop].latency_ns;
+    case 2: return &route.backward_hop[stop].occupy_ns;
+    case 3: return &route.backward_hop[stop].latency_ns;
     default: return &pipeline->stage[s].duration_ns[ps_rng_range(rng, 0, PS_OP_KINDS - 1)];
     }
 }
@@ -368,12 +408,41 @@ static void micro_batch_numbers_are_only_names(void **state)
         }
         for (int32_t i = 0; i < ops; i++)
             schedule.op[i].microbatch = name[schedule.op[i].microbatch];
+        int32_t *route_of = ps_new(*state, int32_t, m);
+        for (int32_t i = 0; i < m && pipeline->num_routes > 0; i++)
+            route_of[name[i]] = pipeline->route_of[i];
+        pipeline->route_of = route_of;
         ps_timeline after = simulate(*state, pipeline, &schedule);
         assert_memory_equal(after.start_ns, before.start_ns, (size_t)ops * sizeof(int64_t));
         assert_int_equal(after.makespan_ns, before.makespan_ns);
         for (int32_t d = 0; d < schedule.num_devices; d++)
             assert_int_equal(after.device[d].peak_memory, before.device[d].peak_memory);
     }
+}
+
+// Whatever the order, within the limits that it keeps.
+static void the_bound_is_below_any_order(void **state)
+{
+    ps_rng rng = {18};
+    for (int32_t round = 0; round < 10 * ROUNDS; round++) {
+        ps_arena *arena = ps_arena_new(0);
+        ps_pipeline *pipeline;
+        ps_schedule schedule = random_schedule(arena, &rng, PS_SCHEDULE_KINDS, &pipeline);
+        ps_timeline timeline = simulate(arena, pipeline, &schedule);
+        bool split = false;
+        for (int32_t i = 0; i < schedule.first[schedule.num_devices]; i++)
+            split = split || schedule.op[i].kind == PS_OP_BACKWARD_INPUT;
+        for (int limited = 0; limited < 2; limited++) {
+            for (int32_t d = 0; d < pipeline->num_devices && limited; d++)
+                pipeline->device[d].memory_limit = timeline.device[d].peak_memory;
+            ps_schedule_bound bound = bound_with_routes(arena, pipeline, !split);
+            assert_true(bound.makespan_ns <= timeline.makespan_ns);
+            assert_true(bound.span_ns <= timeline.span_ns);
+            assert_true(bound.makespan_ns > 0 || timeline.makespan_ns == 0);
+        }
+        ps_arena_free(arena);
+    }
+    (void)state;
 }
 
 int main(void)
@@ -386,6 +455,7 @@ int main(void)
         test_in_arena(no_jitter_and_a_straggler_equal_the_simulator_with_its_times),
         test_in_arena(a_faster_op_or_hop_never_delays_anything),
         test_in_arena(micro_batch_numbers_are_only_names),
+        test_in_arena(the_bound_is_below_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,16 @@ void place_for(ps_arena *arena, ps_pipeline *pipeline, ps_schedule_kind kind);
 // Two stages a device in a V, all alike.
 ps_pipeline *v_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost);
 
+// The same for both ways of dualpipe.
+ps_pipeline *dual_stages(ps_arena *arena, int32_t devices, int32_t microbatches, costs cost);
+
+// With or without routes.
+ps_schedule_bound bound_with_routes(ps_arena *arena, const ps_pipeline *pipeline, bool fused);
+
+// Some of the stages in some order for every micro-batch, with hops of their own, and an order of the ops: one
+// micro-batch after the other, with whole and split backwards.
+ps_pipeline *random_routes(ps_arena *arena, ps_rng *rng, ps_schedule *schedule);
+
 // The schedule of a family, its timeline, and their check; a refusal fails the test.
 ps_schedule schedule_for(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule_kind kind);
 ps_timeline simulate(ps_arena *arena, const ps_pipeline *pipeline, const ps_schedule *schedule);

@@ -25,9 +25,15 @@ static const char *block_name(ps_arena *arena, int32_t number)
     return text;
 }
 
-static void place_layers(ps_arena *arena, ps_plan_stage *stage)
+// Stages of one way: all, but for dualpipe, whose second way is the first once more.
+static int32_t way_stages(const ps_layout *layout)
 {
-    int32_t first = stage->stage * LAYERS_A_STAGE;
+    return placement_of(layout) == PS_PLACEMENT_DUAL ? layout->pp : layout->pp * layout->vp;
+}
+
+static void place_layers(ps_arena *arena, ps_plan_stage *stage, int32_t place)
+{
+    int32_t first = place * LAYERS_A_STAGE;
     stage->num_ranges = 1;
     stage->first_layer = ps_new(arena, int32_t, 1);
     stage->last_layer = ps_new(arena, int32_t, 1);
@@ -45,7 +51,8 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
     plan->num_stages = layout->pp * layout->vp;
     plan->stage = ps_new(arena, ps_plan_stage, plan->num_stages);
     for (int32_t index = 0; index < plan->num_stages; index++) {
-        int64_t odd = index % 3;
+        int32_t place = index % way_stages(layout);
+        int64_t odd = place % 3;
         plan->stage[index] = (ps_plan_stage){
             .stage = index,
             .pp_rank = ps_schedule_device(placement_of(layout), shape_of(layout), index),
@@ -55,7 +62,7 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
             .cp = 1,
             .ep = 1,
             .recompute = layout->recompute,
-            .parameters = 1000 + 10 * index,
+            .parameters = 1000 + 10 * place,
             .forward_ns = 1000007 + 300 * odd,
             .backward_input_ns = 1200011 + 500 * odd,
             .backward_weight_ns = 800013 - 200 * odd,
@@ -64,12 +71,12 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
             .held_after_forward_bytes = 1000000 + 1000 * odd,
             .held_after_backward_input_bytes = 400000 + 1000 * odd,
             .transient_bytes = 50000 + 100 * odd,
-            .output_bytes = index + 1 < plan->num_stages ? 65536 : 0,
-            .parameter_bytes = 2000 + 20 * index,
-            .gradient_bytes = 4000 + 40 * index,
-            .optimizer_bytes = 6000 + 60 * index,
+            .output_bytes = place + 1 < way_stages(layout) ? 65536 : 0,
+            .parameter_bytes = 2000 + 20 * place,
+            .gradient_bytes = 4000 + 40 * place,
+            .optimizer_bytes = 6000 + 60 * place,
         };
-        place_layers(arena, &plan->stage[index]);
+        place_layers(arena, &plan->stage[index], place);
     }
 }
 
@@ -90,6 +97,7 @@ static void make_order(ps_arena *arena, ps_plan *plan)
                             .stage = ps_new(arena, ps_stage, plan->num_stages)};
     for (int32_t stage = 0; stage < plan->num_stages; stage++)
         pipeline.stage[stage].device = plan->stage[stage].pp_rank;
+    ps_schedule_set_routes(arena, placement_of(&plan->layout), &pipeline);
     ps_status status = {0};
     ps_code code = ps_schedule_generate(arena, order_of(&plan->layout), &pipeline, &plan->schedule, &status);
     assert(code == PS_OK);
@@ -124,12 +132,16 @@ static ps_plan_hop make_hop(ps_plan *plan, int32_t from, int32_t to, bool used[2
 static void make_hops(ps_arena *arena, ps_plan *plan)
 {
     bool used[2] = {false, false};
-    int32_t pairs = plan->num_stages - 1;
+    int32_t way = way_stages(&plan->layout);
+    int32_t pairs = plan->num_stages - plan->num_stages / way;
+    int32_t pair = 0;
     plan->num_hops = 2 * pairs;
     plan->hop = ps_new(arena, ps_plan_hop, plan->num_hops);
-    for (int32_t stage = 0; stage < pairs; stage++) {
-        plan->hop[stage] = make_hop(plan, stage, stage + 1, used);
-        plan->hop[pairs + stage] = make_hop(plan, stage + 1, stage, used);
+    for (int32_t stage = 0; stage < plan->num_stages; stage++) {
+        if ((stage + 1) % way == 0)
+            continue;
+        plan->hop[pair] = make_hop(plan, stage, stage + 1, used);
+        plan->hop[pairs + pair++] = make_hop(plan, stage + 1, stage, used);
     }
     plan->link = ps_new(arena, ps_plan_link, 2);
     if (used[0])
@@ -217,9 +229,11 @@ static void pass_on(const run *r, ps_op op, int64_t end)
     const ps_plan *plan = r->plan;
     int backward = op.kind != PS_OP_FORWARD;
     int32_t to = backward ? op.stage - 1 : op.stage + 1;
-    if (!backward && op.stage + 1 == plan->num_stages)
+    int32_t way = way_stages(&plan->layout);
+    bool end_of_way = backward ? op.stage % way == 0 : to % way == 0;
+    if (!backward && end_of_way)
         *arrival_of(r, 1, op.stage, op.microbatch) = end; // the loss: its backward may begin
-    if (op.kind == PS_OP_BACKWARD_WEIGHT || to < 0 || to == plan->num_stages)
+    if (op.kind == PS_OP_BACKWARD_WEIGHT || end_of_way)
         return;
     const ps_plan_hop *hop = hop_from_to(plan, op.stage, to);
     assert(hop);
@@ -267,7 +281,7 @@ static run run_plan(ps_arena *arena, const ps_plan *plan)
              .clock = ps_new(arena, int64_t, plan->num_devices),
              .next = ps_new(arena, int32_t, plan->num_devices)};
     for (int64_t pair = 0; pair < pairs; pair++) {
-        r.arrival[0][pair] = pair < plan->layout.num_microbatches ? 0 : -1;
+        r.arrival[0][pair] = pair / plan->layout.num_microbatches % way_stages(&plan->layout) == 0 ? 0 : -1;
         r.arrival[1][pair] = -1;
     }
     bool moved = true;
@@ -423,7 +437,7 @@ void settle_plan(ps_arena *arena, ps_plan *plan)
 {
     run r = run_plan(arena, plan);
     plan->inputs.model_parameters = 0;
-    for (int32_t stage = 0; stage < plan->num_stages; stage++)
+    for (int32_t stage = 0; stage < way_stages(&plan->layout); stage++)
         plan->inputs.model_parameters += plan->stage[stage].parameters;
     settle_device_times(plan, &r);
     settle_memory(arena, plan);
@@ -437,7 +451,7 @@ static void make_inputs(ps_plan *plan, plan_spec spec)
     *inputs = (ps_plan_inputs){
         .model_name = "test-model",
         .model_sha256 = "00",
-        .model_layers = spec.pp * spec.vp * LAYERS_A_STAGE,
+        .model_layers = spec.pp * (spec.schedule == PS_SCHEDULE_DUALPIPE ? 1 : spec.vp) * LAYERS_A_STAGE,
         .model_flops_per_sequence = 3.7e9,
         .cluster_name = "test-cluster",
         .cluster_sha256 = "11",

@@ -13,7 +13,7 @@ static const family_case FAMILIES[] = {
     {PS_SCHEDULE_INTERLEAVED_ZB, 3},
 };
 
-// Their order is not derived again, all else is.
+// Their order is not derived again (dualpipev's is, test_check_dual.c), all else is.
 static const family_case V_FAMILIES[] = {
     {PS_SCHEDULE_ZB_V, 2}, {PS_SCHEDULE_V_HALF, 2}, {PS_SCHEDULE_V_MIN, 2}, {PS_SCHEDULE_DUALPIPEV, 2}};
 

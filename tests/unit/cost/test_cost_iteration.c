@@ -111,6 +111,29 @@ static void tied_weights_in_one_node_do_not_leave_it(void **state)
     assert_int_equal(cost.grad_sync_ns, ps_cost_all_reduce_ns(&group, 2, 1, 200000000));
 }
 
+// Dualpipe's holders of the same layers: ranks 0 and 7 over seven nodes, ranks 3 and 4 over one, each with its shard.
+static void ranks_with_the_same_layers_add_their_gradients_up(void **state)
+{
+    (void)state;
+    ps_group group = a100_group(8);
+    ps_job job = plain_job(2048);
+    ps_layout layout = plain_layout();
+    layout.tp = 8;
+    layout.pp = 8;
+    layout.zero = 0;
+    for (int32_t rank = 0; rank < 8; rank++)
+        assert_int_equal(ps_cost_pair_sync_ns(&group, &job, &layout, rank, 50000000),
+                         ps_cost_all_reduce_ns(&group, 2, 56, 200000000));
+    layout.tp = 1;
+    layout.dp = 2; // ranks 3 and 4 of 8 stand side by side in one node
+    group = a100_group(2);
+    assert_int_equal(ps_cost_pair_sync_ns(&group, &job, &layout, 2, 50000000),
+                     ps_cost_pair_sync_ns(&group, &job, &layout, 5, 50000000));
+    int64_t whole = ps_cost_pair_sync_ns(&group, &job, &layout, 0, 50000000);
+    layout.zero = 1;
+    assert_int_equal(ps_cost_pair_sync_ns(&group, &job, &layout, 0, 100000000), whole);
+}
+
 // ZeRO-3 over slow NICs: a layer takes as long as gathering its weights when that is more than computing.
 static void zero3_layers_take_the_longer_of_compute_and_gather(void **state)
 {
@@ -142,6 +165,7 @@ int main(void)
         test_in_arena(zero2_reduces_in_every_microbatch_and_zero3_inside_layers),
         test_in_arena(tied_weights_are_reduced_between_the_ends),
         test_in_arena(tied_weights_in_one_node_do_not_leave_it),
+        test_in_arena(ranks_with_the_same_layers_add_their_gradients_up),
         test_in_arena(zero3_layers_take_the_longer_of_compute_and_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

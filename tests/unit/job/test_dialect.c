@@ -57,6 +57,15 @@ static void a_v_placement_is_for_torchtitan_with_two_stages_a_rank_only(void **s
     }
 }
 
+static void nothing_launches_micro_batches_from_both_ends(void **state)
+{
+    (void)state;
+    ps_layout layout = layout_of(PS_SCHEDULE_DUALPIPE, 4, 2, 8);
+    assert_string_equal(ps_dialect_torchtitan(&layout), "torchtitan-4-both-ways");
+    assert_string_equal(ps_dialect_megatron(&layout), "megatron-1-schedule");
+    assert_string_equal(ps_dialect_deepspeed(&layout), "deepspeed-1-schedule");
+}
+
 static void pytorch_refuses_fewer_micro_batches_than_ranks(void **state)
 {
     (void)state;
@@ -90,7 +99,7 @@ static void a_split_backward_is_a_caution_where_it_can_be_compiled(void **state)
 {
     (void)state;
     ps_layout layout = layout_of(PS_SCHEDULE_ZB_H1, 4, 1, 8);
-    assert_string_equal(ps_caution_torchtitan(&layout)->rule, "torchtitan-4-compile");
+    assert_string_equal(ps_caution_torchtitan(&layout)->rule, "torchtitan-5-compile");
     layout.schedule = PS_SCHEDULE_1F1B;
     assert_null(ps_caution_torchtitan(&layout));
     layout = layout_of(PS_SCHEDULE_ZB, 1, 1, 8);
@@ -110,6 +119,7 @@ int main(void)
         cmocka_unit_test(megatron_and_pytorch_disagree_on_interleaved_micro_batches),
         cmocka_unit_test(megatron_has_no_zero_bubble_schedule),
         cmocka_unit_test(a_v_placement_is_for_torchtitan_with_two_stages_a_rank_only),
+        cmocka_unit_test(nothing_launches_micro_batches_from_both_ends),
         cmocka_unit_test(pytorch_refuses_fewer_micro_batches_than_ranks),
         cmocka_unit_test(deepspeed_shards_no_gradients_across_a_pipeline),
         cmocka_unit_test(a_searched_order_is_for_torchtitan_in_the_placement_that_it_knows),

@@ -166,9 +166,6 @@ static void values_of_later_releases_are_refused_with_what_works(void **state)
     assert_refused("precision", "fp8", "unsupported-precision", "supported: bf16, fp16, fp32");
     assert_refused("optimizer", "muon", "unsupported-optimizer", "supported: adam, adamw, sgd");
     assert_refused("recompute", "none,selective", "unsupported-recompute", "supported: none, full");
-    assert_refused("schedule", "dualpipe", "unsupported-schedule",
-                   "supported: gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, "
-                   "v-min, dualpipev, zb");
     assert_refused("cp", "2", "unsupported-cp", "supported: auto, 1");
     assert_refused("ep", "1,2", "unsupported-ep", "supported: auto, 1");
     assert_refused("etp", "4", "unsupported-etp", "supported: auto, 1");

@@ -8,6 +8,7 @@
 #include "plan/candidates.h"
 #include "plan/evaluate.h"
 #include "plan/layout_bound.h"
+#include "plan/pipeline_build.h"
 #include "support/cmocka_all.h"
 
 // Six unequal timed layers with state and activations, in 1 GiB-ish figures that make memory matter.
@@ -99,7 +100,7 @@ static void threads_do_not_change_the_plan(void **state)
 static void enumerate_cuts(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                            int32_t *first_layer, int32_t stage, int64_t *best)
 {
-    int32_t stages = candidate->layout.pp * candidate->layout.vp;
+    int32_t stages = ps_layout_cuts(&candidate->layout);
     int32_t layers = context->model->num_layers;
     if (stage == stages) {
         ps_run run;
@@ -343,6 +344,59 @@ static void tied_weights_are_there_once_when_the_pipeline_turns_back(void **stat
     }
 }
 
+// Twice the parameters of a V, in which tied weights are there once; ranks r and 3 - r have the same stages and as much
+// to add up. Six layers are enough for four ranks: the model has four stages, not eight.
+static void dualpipe_holds_every_parameter_twice(void **state)
+{
+    ps_plan v = plan_of(*state, "gpt2", "1x4xA100-SXM4-80GB",
+                        OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "micro-batch-size", "1",
+                                "schedule", "zb-v"));
+    ps_plan dual = plan_of(*state, "gpt2", "1x4xA100-SXM4-80GB",
+                           OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "micro-batch-size", "1",
+                                   "schedule", "dualpipe"));
+    assert_true(v.feasible && dual.feasible);
+    assert_int_equal(parameter_bytes(&dual), 2 * parameter_bytes(&v));
+    assert_int_equal(dual.num_stages, 8);
+    assert_int_equal(dual.num_hops, 12);
+    for (int32_t rank = 0; rank < 4; rank++) {
+        const ps_plan_device *device = &dual.device[rank];
+        assert_int_equal(device->stage[0], rank);
+        assert_int_equal(device->stage[1], 7 - rank);
+        assert_int_equal(device->memory.parameters, dual.device[3 - rank].memory.parameters);
+        assert_true(device->grad_sync_exposed_ns > 0);
+        assert_int_equal(device->grad_sync_ns, dual.device[3 - rank].grad_sync_ns);
+        assert_int_equal(dual.stage[rank].first_layer[0], dual.stage[4 + rank].first_layer[0]);
+        assert_int_equal(dual.stage[rank].last_layer[0], dual.stage[4 + rank].last_layer[0]);
+    }
+    ps_plan six = plan_of(*state, timed_model, "1x4xA100-SXM4-80GB",
+                          OPTIONS("global-batch-size", "8", "seq-length", "1024", "pp", "4", "schedule", "dualpipe"));
+    assert_true(six.feasible);
+}
+
+// 32 blocks and a head of more than two on 8 ranks: none needs more than 5 blocks. The even cut of the chain gives 6 to
+// one, and from there layers must go past ranks that have as many as those they go to.
+static void no_rank_of_a_v_has_more_layers_than_it_must(void **state)
+{
+    static const char model[] = "{\"format\": \"pipesched/model/v1\", \"name\": \"alike\", \"layers\": ["
+                                "{\"name\": \"first\", \"kind\": \"x\", \"output_bytes\": 1000,"
+                                " \"forward_ms\": 0.1, \"backward_input_ms\": 0.1, \"backward_weight_ms\": 0.1},"
+                                "{\"name\": \"block\", \"kind\": \"x\", \"repeat\": 32, \"output_bytes\": 1000,"
+                                " \"forward_ms\": 3, \"backward_input_ms\": 3, \"backward_weight_ms\": 3},"
+                                "{\"name\": \"norm\", \"kind\": \"x\", \"output_bytes\": 1000,"
+                                " \"forward_ms\": 0.1, \"backward_input_ms\": 0.1, \"backward_weight_ms\": 0.1},"
+                                "{\"name\": \"last\", \"kind\": \"x\","
+                                " \"forward_ms\": 7, \"backward_input_ms\": 7, \"backward_weight_ms\": 7}]}";
+    static const char *const schedules[] = {"zb-v", "dualpipev", "dualpipe"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        ps_plan plan = plan_of(*state, model, "1x8xA100-SXM4-80GB",
+                               OPTIONS("global-batch-size", "32", "seq-length", "1024", "pp", "8", "micro-batch-size",
+                                       "1", "schedule", schedules[i]));
+        assert_true(plan.feasible);
+        for (int32_t rank = 0; rank < 8; rank++)
+            assert_true(plan.device[rank].busy_ns <= INT64_C(5) * 32 * 9000000);
+    }
+}
+
 // Every built-in model on every built-in cluster gets a verdict: a plan that holds, or reasons.
 static void every_built_in_pair_has_an_answer(void **state)
 {
@@ -382,6 +436,8 @@ int main(void)
         test_in_arena(every_schedule_gives_a_plan_that_holds),
         test_in_arena(v_schedules_want_two_layers_a_rank),
         test_in_arena(tied_weights_are_there_once_when_the_pipeline_turns_back),
+        test_in_arena(dualpipe_holds_every_parameter_twice),
+        test_in_arena(no_rank_of_a_v_has_more_layers_than_it_must),
         test_in_arena(every_built_in_pair_has_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,53 @@ static void interrupted_search_gives_what_it_has(void **state)
     assert_true(result.value_ns <= result.named_ns);
 }
 
+// In steps of an eighth of an activation, from what nothing fits to what memory no longer helps.
+static void more_memory_never_costs_time(void **state)
+{
+    enum { RUNGS = 40 };
+    ps_rng rng = {5};
+    ps_pipeline *pipeline = random_stages(*state, &rng, 4, 8, 9);
+    for (int32_t s = 0; s < 8; s++) {
+        pipeline->stage[s].held_after_forward = 8;
+        pipeline->stage[s].held_after_backward_input = 3;
+        pipeline->stage[s].transient = 0;
+    }
+    for (int32_t d = 0; d < 4; d++)
+        pipeline->device[d].static_memory = 0;
+    int64_t limit[RUNGS];
+    for (int32_t i = 0; i < RUNGS; i++)
+        limit[i] = 8 + 2 * i;
+    ps_order_rung rung[RUNGS];
+    int32_t done;
+    ps_status status = {0};
+    ps_order_options options = {.objective = PS_ORDER_SPAN, .effort = 1};
+    assert_ok(ps_order_curve(*state, pipeline, &options, RUNGS, limit, rung, &done, &status), &status);
+    assert_int_equal(done, RUNGS);
+    assert_false(rung[0].fits);
+    assert_true(rung[RUNGS - 1].fits);
+    for (int32_t i = 1; i < RUNGS; i++) {
+        assert_true(rung[i].fits || !rung[i - 1].fits);
+        if (!rung[i].fits)
+            continue;
+        assert_true(rung[i].span_ns >= rung[i].bound_ns);
+        assert_int_equal(rung[i].proved, rung[i].span_ns == rung[i].bound_ns);
+        if (rung[i - 1].fits) {
+            assert_true(rung[i].span_ns <= rung[i - 1].span_ns);
+            assert_true(rung[i].carried == (rung[i].span_ns == rung[i - 1].span_ns));
+        }
+    }
+}
+
+static void routes_are_not_searched(void **state)
+{
+    ps_order_options options = {.backward = PS_ORDER_EITHER, .effort = 1};
+    ps_order_result result;
+    ps_status status = {0};
+    ps_pipeline *pipeline = dual_stages(*state, 4, 8, (costs){.forward_ns = 1, .backward_input_ns = 1});
+    assert_int_equal(ps_order_search(*state, pipeline, &options, &result, &status), PS_ILLEGAL);
+    assert_string_equal(status.rule, "routes-not-searched");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +179,8 @@ int main(void)
         test_in_arena(whole_backward_is_taken_where_only_it_fits),
         test_in_arena(same_input_gives_the_same_schedule),
         test_in_arena(interrupted_search_gives_what_it_has),
+        test_in_arena(more_memory_never_costs_time),
+        test_in_arena(routes_are_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,17 +167,16 @@ static void what_integer_programs_found_is_met_and_proved(void **state)
     }
 }
 
-// Two stages a device: not every row is met, but the mean over all of a method is near or below the published one.
-static void folded_pipelines_come_near_the_published_schedules_on_average(void **state)
+// Two stages a device, at the memory of 1F1B, half and a third of it.
+static void every_published_schedule_of_folded_pipelines_is_met(void **state)
 {
     (void)state;
-    tally zb_v = compare_method("ZB-V(2p chunk-mem)", true);
-    tally half = compare_method("V-Half", true);
-    tally least = compare_method("V-Min", true);
-    assert_true(zb_v.rows >= 20 && half.rows >= 10 && least.rows >= 10);
-    assert_true(zb_v.log_ratio / zb_v.rows <= log(1.012));
-    assert_true(half.log_ratio / half.rows <= log(0.98));
-    assert_true(least.log_ratio / least.rows <= log(0.98));
+    static const char *const methods[] = {"ZB-V(2p chunk-mem)", "V-Half", "V-Min"};
+    for (int i = 0; i < 3; i++) {
+        tally t = compare_method(methods[i], true);
+        assert_true(t.rows >= 10);
+        assert_int_equal(t.worse, 0);
+    }
 }
 
 int main(void)
@@ -186,7 +185,7 @@ int main(void)
         cmocka_unit_test(every_published_schedule_with_the_memory_of_1f1b_is_met_and_proved_optimal),
         cmocka_unit_test(with_twice_the_memory_every_row_is_met_and_at_most_0_7_percent_from_the_bound),
         cmocka_unit_test(what_integer_programs_found_is_met_and_proved),
-        cmocka_unit_test(folded_pipelines_come_near_the_published_schedules_on_average),
+        cmocka_unit_test(every_published_schedule_of_folded_pipelines_is_met),
     };
     return run_reference_tests(tests);
 }

@@ -140,9 +140,68 @@ static void sums_that_would_overflow_are_refused(void **state)
     assert_refused(pipeline, "memory-overflow", "hold more than");
 }
 
+// Stages 0 1 2 on three devices; micro-batch 0 takes all of them backwards, micro-batch 1 the last alone.
+static ps_pipeline *with_routes(ps_arena *arena)
+{
+    static const int32_t back[] = {2, 1, 0};
+    static const int32_t last[] = {2};
+    ps_pipeline *pipeline = equal_stages(arena, 3, 2, SOME);
+    pipeline->num_routes = 2;
+    pipeline->route = ps_new(arena, ps_route, 2);
+    pipeline->route_of = ps_new(arena, int32_t, 2);
+    pipeline->route_of[1] = 1;
+    pipeline->route[0] = (ps_route){.num_stops = 3,
+                                    .stage = back,
+                                    .forward_hop = ps_new(arena, ps_hop, 2),
+                                    .backward_hop = ps_new(arena, ps_hop, 2)};
+    pipeline->route[1] = (ps_route){.num_stops = 1, .stage = last};
+    ps_pipeline_assign_lanes(arena, pipeline);
+    return pipeline;
+}
+
+static void routes_have_lanes_and_cells_of_their_own(void **state)
+{
+    ps_pipeline *pipeline = with_routes(*state);
+    ps_status status = {0};
+    assert_ok(ps_pipeline_validate(pipeline, &status), &status);
+    assert_int_equal(pipeline->num_lanes, 4);
+    assert_int_equal(ps_pipeline_num_cells(pipeline), 4);
+    assert_int_equal(ps_pipeline_num_routes(pipeline), 2);
+    ps_route plain = ps_pipeline_route(equal_stages(*state, 3, 2, SOME), 0);
+    assert_int_equal(plain.num_stops, 3);
+    assert_int_equal(ps_route_stage(&plain, 2), 2);
+}
+
+static void routes_that_lead_nowhere_are_refused(void **state)
+{
+    static const int32_t twice[] = {2, 1, 2};
+    static const int32_t beyond[] = {2, 3, 0};
+    ps_pipeline *pipeline = with_routes(*state);
+    pipeline->route[0].stage = twice;
+    assert_refused(pipeline, "pipeline-route", "route 0 visits stage 2 twice");
+    pipeline->route[0].stage = beyond;
+    assert_refused(pipeline, "pipeline-route", "stop 1 of route 0 is stage 3, stages are 0 to 2");
+    pipeline = with_routes(*state);
+    pipeline->route[1].num_stops = 0;
+    assert_refused(pipeline, "pipeline-route", "route 1 has 0 stops");
+    pipeline = with_routes(*state);
+    pipeline->route_of[1] = 2;
+    assert_refused(pipeline, "pipeline-route", "micro-batch 1 takes route 2, routes are 0 to 1");
+    pipeline->num_routes = 3;
+    assert_refused(pipeline, "pipeline-route", "2 micro-batches have at most as many routes, got 3");
+    pipeline = with_routes(*state);
+    pipeline->route[0].backward_hop[1].latency_ns = -1;
+    assert_refused(pipeline, "negative-time", "from stage 0 to 1");
+    pipeline = with_routes(*state);
+    pipeline->route[0].forward_hop[0].lane = PS_NO_LANE;
+    assert_refused(pipeline, "pipeline-shape", "from stage 2 to 1, on different devices");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test_in_arena(routes_have_lanes_and_cells_of_their_own),
+        test_in_arena(routes_that_lead_nowhere_are_refused),
         test_in_arena(hops_of_one_pair_of_devices_share_a_lane),
         test_in_arena(two_devices_have_two_lanes),
         test_in_arena(a_pipeline_without_anything_is_refused),

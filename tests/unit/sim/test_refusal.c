@@ -131,9 +131,38 @@ static void an_op_on_the_wrong_device_is_refused(void **state)
     assert_string_equal(status.message, "the schedule is for 2 devices, the pipeline has 3");
 }
 
+// Dualpipe's two ways on two ranks: micro-batches 0 and 1 pass stages 0 and 1, the others 2 and 3 (on ranks 1 and 0).
+static ps_status refuse_dual(ps_arena *arena, const char *zero, const char *one)
+{
+    costs cost = {.forward_ns = 1, .backward_input_ns = 1, .backward_weight_ns = 1};
+    const char *const cells[] = {zero, one};
+    ps_pipeline *pipeline = dual_stages(arena, 2, 2, cost);
+    ps_schedule schedule = schedule_from_cells(arena, cells, 2);
+    ps_timeline timeline;
+    ps_status status = {0};
+    assert_int_equal(ps_simulate(arena, pipeline, &schedule, &timeline, &status), PS_ILLEGAL);
+    return status;
+}
+
+static void faults_on_routes_are_named(void **state)
+{
+    ps_status status = refuse_dual(*state, "0F0 0B0 3F1 3B1 3F0", "1F0 1B0 2F1 2B1");
+    assert_string_equal(status.rule, "off-route");
+    assert_string_equal(status.message,
+                        "op 4 of device 0 is 3F0, but micro-batch 0 takes route 0, which leaves stage 3 out");
+    status = refuse_dual(*state, "0F0 0B0 3F1 3B1", "1F0 1B0 2F1");
+    assert_string_equal(status.rule, "incomplete-schedule");
+    assert_string_equal(status.message, "2B1 (or I and W) is missing on device 1");
+    status = refuse_dual(*state, "3F1 3B1 0F0 0B0", "1F0 1B0 2F1 2B1");
+    assert_string_equal(status.rule, "deadlock");
+    assert_string_equal(status.message, "3F1 (device 0) waits for 2F1 (device 1), which waits behind 1F0, which waits "
+                                        "for 0F0 (device 0), which waits behind 3F1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test_in_arena(faults_on_routes_are_named),
         test_in_arena(a_deadlock_names_the_cycle),
         test_in_arena(an_op_before_what_it_needs_on_its_own_device_is_a_deadlock),
         test_in_arena(devices_that_only_wait_for_the_cycle_are_left_out),
