@@ -90,10 +90,12 @@ static void set_device(const ps_bound_problem *p, const device_visits *v, device
 // The most that `value` per `held` comes to in `room`; above the exact quotient, never below.
 static int64_t fill(int64_t room, int64_t value, int64_t held, int64_t most)
 {
-    if (value <= 0 || room <= 0)
+    if (value <= 0)
         return 0;
     if (held <= 0)
         return most;
+    if (room <= 0)
+        return 0;
     double filled = (double)room * (double)value / (double)held * (1 + 1e-9) + 1;
     return filled < (double)most ? (int64_t)filled : most;
 }

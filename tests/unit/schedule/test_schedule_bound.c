@@ -89,6 +89,29 @@ static void bound_does_not_depend_on_how_many_devices_fit_in_a_pass(void **state
     assert_string_equal(bound_of(late, true).makespan_by, "link");
 }
 
+// Folded, m = p, F = I = W: the device with the first and the last stage has p F's to run until the first micro-batch
+// returns after 2 p - 1, so it idles for p - 1, and the zb-v schedule of m = p is optimal in its span.
+static void device_idles_until_the_first_micro_batch_comes_back(void **state)
+{
+    costs cost = {.forward_ns = 1, .backward_input_ns = 1, .backward_weight_ns = 1, .held_after_forward = 1};
+    for (int32_t p = 2; p <= 12; p++) {
+        ps_pipeline *pipeline = v_stages(*state, p, p, cost);
+        ps_schedule_bound bound = bound_of(pipeline, false);
+        assert_int_equal(bound.span_ns, 6 * p + p - 1);
+        assert_string_equal(bound.span_by, "start-up");
+    }
+}
+
+// Regression: without room for anything but a transient, what holds nothing was taken to fit not even once.
+static void what_holds_no_memory_fits_into_no_room(void **state)
+{
+    costs cost = {.forward_ns = 7, .backward_ns = 6};
+    ps_pipeline *pipeline = equal_stages(*state, 1, 2, cost);
+    pipeline->stage[0].transient = 8;
+    pipeline->device[0] = (ps_device){.static_memory = 19, .memory_limit = 27};
+    assert_int_equal(bound_of(pipeline, true).makespan_ns, 26);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +122,8 @@ int main(void)
         test_in_arena(a_full_link_bounds),
         test_in_arena(hops_inside_a_device_cost_nothing),
         test_in_arena(bound_does_not_depend_on_how_many_devices_fit_in_a_pass),
+        test_in_arena(device_idles_until_the_first_micro_batch_comes_back),
+        test_in_arena(what_holds_no_memory_fits_into_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
