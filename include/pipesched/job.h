@@ -46,6 +46,8 @@ typedef struct ps_job {
     int64_t memory_reserve_bytes; // context, communicators, fragmentation; per device
     int64_t memory_limit_bytes;   // 0: the device's usable memory
     int64_t op_overhead_ns;       // added to every op
+    int64_t jitter_ppm;           // rank the best plans by their p95 when times vary by this share; 0: by time
+    int32_t jitter_samples;       // runs of each; of no account without jitter
     int32_t effort;               // cuts tried a layout and more: counted, at least 1
     int32_t threads;              // 0: all cores
 } ps_job;

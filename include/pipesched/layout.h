@@ -21,8 +21,12 @@ typedef struct ps_layout {
     int32_t micro_batch_size; // sequences
     int32_t num_microbatches; // a replica and iteration: global batch / (dp * micro_batch_size)
     ps_schedule_kind schedule;
+    ps_placement placement; // of zb's stages; every family has its own
     ps_recompute recompute;
     int32_t zero; // ZeRO stage of optimizer state sharding
 } ps_layout;
+
+// Where the layout's schedule puts its stages.
+ps_placement ps_layout_placement(const ps_layout *layout);
 
 #endif

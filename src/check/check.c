@@ -48,6 +48,7 @@ ps_code ps_check_plan(ps_arena *arena, const ps_plan *plan, ps_check_result *out
     ps_check_placement(&check);
     ps_check_layout(&check);
     ps_check_alternatives(&check);
+    ps_check_jitter(&check);
     ps_check_launchable(&check);
     ps_check_hops(&check);
     ps_check_ranks(&check);

@@ -20,14 +20,14 @@ bool ps_check_is_split(ps_schedule_kind kind)
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
     case PS_SCHEDULE_DUALPIPEV:
-    case PS_SCHEDULE_DUALPIPE: return true;
+    case PS_SCHEDULE_DUALPIPE:
+    case PS_SCHEDULE_ZB: return true;
     case PS_SCHEDULE_GPIPE:
     case PS_SCHEDULE_1F1B:
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_LOOPED_BFS:
     case PS_SCHEDULE_H_1F1B:
-    case PS_SCHEDULE_GPIPE_RECOMPUTE:
-    case PS_SCHEDULE_KINDS: break;
+    case PS_SCHEDULE_GPIPE_RECOMPUTE: break;
     }
     return false;
 }

@@ -4,8 +4,8 @@
 //
 // The definitions (Huang et al. 2019; Narayanan et al. 2021; Lamy-Poirier 2023; Qi et al. 2024; PyTorch's
 // InterleavedZeroBubble) as closed forms: which op stands at a place of a rank's list, so that nothing is generated and
-// nothing is kept. Of V schedules only those of check_dual.c have one that covers every number of
-// micro-batches, and h-1f1b is the user's own: that of the others is any order that holds otherwise.
+// nothing is kept. Of V schedules only those of check_dual.c have one that covers every number of micro-batches, h-1f1b
+// is the user's own, and zb is whatever a search found: that of the others is any order that holds otherwise.
 #include <inttypes.h>
 
 #include "check/check_parts.h"
@@ -175,7 +175,8 @@ static bool check_legal(ps_check *check)
     switch (layout->schedule) {
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_INTERLEAVED_ZB: return check_chunks(check, 2, 0) && check_groups(check);
-    case PS_SCHEDULE_LOOPED_BFS: return true;
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_ZB: return true;
     case PS_SCHEDULE_ZB_V:
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:
@@ -186,8 +187,7 @@ static bool check_legal(ps_check *check)
     case PS_SCHEDULE_ZB_H1:
     case PS_SCHEDULE_ZB_H2:
     case PS_SCHEDULE_H_1F1B:
-    case PS_SCHEDULE_GPIPE_RECOMPUTE:
-    case PS_SCHEDULE_KINDS: break;
+    case PS_SCHEDULE_GPIPE_RECOMPUTE: break;
     }
     return check_chunks(check, 1, 1);
 }
@@ -197,7 +197,7 @@ void ps_check_family(ps_check *check)
     static const char letter[] = {'F', 'B', 'I', 'W', 'R'};
     const ps_plan *plan = check->plan;
     ps_schedule_kind kind = plan->layout.schedule;
-    if (!check_legal(check) || kind == PS_SCHEDULE_H_1F1B)
+    if (!check_legal(check) || kind == PS_SCHEDULE_H_1F1B || kind == PS_SCHEDULE_ZB)
         return;
     if (kind == PS_SCHEDULE_DUALPIPEV || kind == PS_SCHEDULE_DUALPIPE)
         ps_check_dual(check);

@@ -130,6 +130,7 @@ void ps_check_bounds(ps_check *check);
 
 void ps_check_search(ps_check *check);       // the account of what was looked at, of any verdict
 void ps_check_alternatives(ps_check *check); // the next best layouts
+void ps_check_jitter(ps_check *check);       // of a feasible plan
 void ps_check_launchable(ps_check *check);
 
 #endif

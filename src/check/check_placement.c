@@ -12,13 +12,24 @@ bool ps_check_is_v(ps_schedule_kind kind)
            kind == PS_SCHEDULE_DUALPIPEV || kind == PS_SCHEDULE_DUALPIPE;
 }
 
+// A searched order may stand on either placement: its first stage of the second chunk says which, and the others must
+// agree.
+static bool turns_back(const ps_plan *plan)
+{
+    const ps_layout *layout = &plan->layout;
+    if (layout->schedule == PS_SCHEDULE_ZB)
+        return layout->pp > 1 && plan->num_stages > layout->pp && plan->stage[layout->pp].pp_rank == layout->pp - 1;
+    return ps_check_is_v(layout->schedule);
+}
+
 // Virtual stage s is chunk s / pp. Loop: of pipeline rank s mod pp. V: every second chunk goes through the ranks in
 // reverse.
-static int32_t rank_of_stage(const ps_layout *layout, int32_t stage)
+static int32_t rank_of_stage(const ps_plan *plan, int32_t stage)
 {
-    int32_t chunk = stage / layout->pp;
-    int32_t within = stage - chunk * layout->pp;
-    return ps_check_is_v(layout->schedule) && chunk % 2 > 0 ? layout->pp - 1 - within : within;
+    int32_t pp = plan->layout.pp;
+    int32_t chunk = stage / pp;
+    int32_t within = stage - chunk * pp;
+    return turns_back(plan) && chunk % 2 > 0 ? pp - 1 - within : within;
 }
 
 static void check_stage(ps_check *check, int32_t index)
@@ -28,7 +39,7 @@ static void check_stage(ps_check *check, int32_t index)
     const ps_layout *layout = &plan->layout;
     ps_check_equal(check, "stage-number", PS_AT_1("/stages/#/stage", index), stage->stage, index);
     ps_check_equal(check, "stage-device", PS_AT_1("/stages/#/pp_rank", index), stage->pp_rank,
-                   rank_of_stage(layout, index));
+                   rank_of_stage(plan, index));
     ps_check_equal(check, "stage-chunk", PS_AT_1("/stages/#/chunk", index), stage->chunk, index / layout->pp);
     ps_check_equal(check, "stage-degree", PS_AT_1("/stages/#/tp", index), stage->tp, layout->tp);
     ps_check_equal(check, "stage-degree", PS_AT_1("/stages/#/dp", index), stage->dp, layout->dp);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "check/check_parts.h"
 #include "pipesched/limits.h"
 
@@ -43,6 +44,27 @@ void ps_check_search(ps_check *check)
                            : "no diagnostic says that the time limit was hit");
 }
 
+// By what the plans were ranked is told, with the job's own figures.
+void ps_check_jitter(ps_check *check)
+{
+    const ps_plan *plan = check->plan;
+    const ps_job *job = &plan->inputs.job;
+    const char *said = NULL;
+    char share[32];
+    ps_text expected = {.arena = check->arena};
+    if ((job->jitter_ppm > 0) != (job->jitter_samples > 0))
+        ps_check_find(check, "jitter", PS_AT("/inputs/job/jitter_samples"), "jitter and its samples go together");
+    for (int32_t index = 0; index < plan->num_diagnostics; index++)
+        if (strcmp(plan->diagnostic[index].code, "jitter") == 0)
+            said = plan->diagnostic[index].message;
+    ps_text_addf(&expected,
+                 "jitter %s %%, %" PRId32 " samples: ", ps_format_double((double)job->jitter_ppm / 1e4, share),
+                 job->jitter_samples);
+    bool good = job->jitter_ppm > 0 ? said && strncmp(said, expected.data, (size_t)expected.size) == 0 : !said;
+    if (!good)
+        ps_check_find(check, "jitter", PS_AT("/inputs/job/jitter_ppm"), "the diagnostics do not say the same");
+}
+
 static bool has_whole_batch(const ps_plan *plan, const ps_layout *layout)
 {
     return product4(layout->dp, layout->micro_batch_size, layout->num_microbatches, 1) ==
@@ -58,13 +80,15 @@ static bool is_asked_for(const ps_job *job, const ps_layout *layout)
            ps_check_allows(&job->recompute, (int64_t)layout->recompute) && layout->zero == job->zero;
 }
 
-// Stages on a rank that a schedule takes: gpipe, 1f1b and the ZB-H pair one, a V two, interleaved ones two or more.
+// Stages on a rank that a schedule takes: gpipe, 1f1b and the ZB-H pair one, a V two, interleaved ones two or
+// more, a searched order any number.
 static bool takes_chunks(ps_schedule_kind kind, int32_t chunks)
 {
     if (ps_check_is_v(kind))
         return chunks == 2;
     switch (kind) {
-    case PS_SCHEDULE_LOOPED_BFS: return chunks >= 1;
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_ZB: return chunks >= 1;
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_INTERLEAVED_ZB: return chunks >= 2;
     default: return chunks == 1;
@@ -135,7 +159,7 @@ void ps_check_alternatives(ps_check *check)
             capacity = plan->device[device].memory.capacity;
     for (int32_t index = 0; index < search->num_alternatives; index++) {
         const ps_plan_alternative *other = &search->alternative[index];
-        if (other->iteration_ns < before)
+        if (other->iteration_ns < before && plan->inputs.job.jitter_ppm == 0) // with jitter p95 decides
             ps_check_find(check, "alternative-order", PS_AT_1("/search/alternatives/#/iteration_ms", index),
                           index == 0 ? "faster than the plan itself" : "faster than the one before");
         before = other->iteration_ns;

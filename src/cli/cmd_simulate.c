@@ -11,12 +11,13 @@
 #include "cli/jitter_options.h"
 #include "cli/load.h"
 #include "cli/option_value.h"
+#include "cli/simulate_compare.h"
 #include "cli/simulate_csv.h"
 #include "cli/simulate_curve.h"
 #include "cli/simulate_rules.h"
+#include "cli/simulate_search.h"
 #include "cli/step_options.h"
 #include "pipesched/limits.h"
-#include "pipesched/order_search.h"
 #include "pipesched/plan.h"
 #include "pipesched/schedule.h"
 #include "pipesched/timeline.h"
@@ -36,8 +37,10 @@ typedef struct simulate_options {
     ps_jitter_words jitter;
     ps_step_words step;
     const char *rules;
+    bool compare;
     int32_t objective;
     int64_t effort;
+    int64_t time_limit;
     bool draw;
     bool timeline;
 } simulate_options;
@@ -109,6 +112,12 @@ static const ps_option own_rows[] = {
                         "or of each rank by itself"),
     PS_OPTION_INT_AT(simulate_options, effort, "effort", 1, 1000, "1",
                      "how much longer than by default zb and auto search"),
+    PS_OPTION_AT(DURATION, simulate_options, time_limit, "time-limit", "TIME", NULL,
+                 "stop the search of zb or auto, print the best so far, exit status 5; seconds, or with a unit as in "
+                 "500ms; none unless given"),
+    PS_OPTION_FLAG_AT(simulate_options, compare, "compare",
+                      "instead of --schedule: rank all schedules that are legal and fit, and the best order that a "
+                      "search finds, by the objective; with --jitter by its p95"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
     PS_OPTION_FLAG_AT(simulate_options, timeline, "timeline", "add the start and end of every op to the JSON"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,
@@ -307,7 +316,8 @@ static ps_code simulate_csv(ps_run *run, const ps_file_bytes *bytes, ps_status *
 // What any file says itself.
 static ps_code refuse_shape_options(const ps_run *run, ps_status *status)
 {
-    static const char *const from_file[] = {"schedule", "rules", "effort", "pp", "vp", "num-microbatches"};
+    static const char *const from_file[] = {"schedule",   "rules", "compare", "effort",
+                                            "time-limit", "pp",    "vp",      "num-microbatches"};
     for (size_t i = 0; i < sizeof from_file / sizeof *from_file; i++) {
         if (!ps_option_given(&run->parsed, from_file[i]))
             continue;
@@ -336,49 +346,11 @@ static ps_code simulate_file(ps_run *run, ps_status *status)
     return simulate_plan(run, &bytes, status);
 }
 
-static ps_code refuse_effort(const char *schedule, ps_status *status)
-{
-    ps_fail(status, PS_USAGE, "conflicting-options", "--effort is for a search, and %s is no search", schedule);
-    return ps_fail_hint(status, "use --schedule zb or auto, or leave --effort out");
-}
-
-// Without --backward-weight there is nothing to split.
-static ps_code search_order(ps_run *run, const ps_schedule_family *family, const ps_pipeline *pipeline,
-                            ps_simulation *simulation, ps_status *status)
-{
-    const simulate_options *options = run->parsed.values;
-    ps_order_result *found = ps_new(run->arena, ps_order_result, 1);
-    ps_order_options search = {
-        .objective = strcmp(objectives[options->objective], "span") == 0 ? PS_ORDER_SPAN : PS_ORDER_MAKESPAN,
-        .backward = family->splits_backward                   ? PS_ORDER_SPLIT
-                    : options->bare.backward_weight.count > 0 ? PS_ORDER_EITHER
-                                                              : PS_ORDER_FUSED,
-        .effort = (int32_t)options->effort,
-        .control = &run->control.control,
-    };
-    if (options->bare.memory_curve.count > 0) {
-        ps_curve_call curve = {.name = family->name,
-                               .limit = &options->bare.memory_curve,
-                               .pipeline = pipeline,
-                               .search = &search,
-                               .in_bytes = in_bytes(&options->bare)};
-        return ps_simulate_curve(run, &curve, status);
-    }
-    ps_cli_control_start(&run->control, -1, false);
-    PS_TRY(ps_order_search(run->arena, pipeline, &search, found, status));
-    ps_cli_control_end(&run->control);
-    simulation->schedule = &found->schedule;
-    simulation->bound_ns = found->bound_ns;
-    simulation->limited_by = found->bound_by;
-    return PS_OK;
-}
-
 static ps_code simulate_rules(ps_run *run, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     ps_rules_simulation loaded;
-    if (ps_option_given(&run->parsed, "effort"))
-        return refuse_effort(options->rules, status);
+    PS_TRY(ps_search_options_refuse(run, options->rules, status));
     PS_TRY(ps_rules_simulation_load(run, options->rules, &options->bare, &loaded, status));
     ps_simulation simulation = {
         .name = options->rules,
@@ -389,6 +361,20 @@ static ps_code simulate_rules(ps_run *run, ps_status *status)
     };
     ps_code code = replay(run, &simulation, NULL, status);
     return code == PS_ILLEGAL ? ps_fail_at(status, loaded.source, 0, 0, NULL) : code;
+}
+
+static ps_code compare(ps_run *run, ps_status *status)
+{
+    const simulate_options *options = run->parsed.values;
+    bool limit_hit = false;
+    ps_compare_options compared = {.bare = &options->bare,
+                                   .jitter = &options->jitter,
+                                   .of_span = strcmp(objectives[options->objective], "span") == 0,
+                                   .effort = (int32_t)options->effort};
+    ps_search_start(run, options->time_limit);
+    PS_TRY(ps_compare_run(run, &compared, &limit_hit, status));
+    ps_search_end(run, limit_hit);
+    return PS_OK;
 }
 
 static ps_code simulate_bare(ps_run *run, ps_status *status)
@@ -410,8 +396,8 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
     bool searched = !family;
     if (searched)
         family = strcmp(name, ps_bare_zb.name) == 0 ? &ps_bare_zb : &ps_bare_auto;
-    else if (ps_option_given(&run->parsed, "effort"))
-        return refuse_effort(name, status);
+    else
+        PS_TRY(ps_search_options_refuse(run, name, status));
     ps_bare_options bare = options->bare;
     bool folded = family->placement != PS_PLACEMENT_LOOP || (bare.placement && strcmp(bare.placement, "v") == 0);
     if (folded && !ps_option_given(&run->parsed, "vp"))
@@ -433,8 +419,14 @@ static ps_code simulate_bare(ps_run *run, ps_status *status)
         ps_fail(status, PS_USAGE, "conflicting-options", "--memory-curve is for a search, and %s is no search", name);
         return ps_fail_hint(status, "use --schedule zb or auto, or --memory-limit");
     }
+    ps_search_call search = {.family = family,
+                             .bare = &bare,
+                             .pipeline = &pipeline,
+                             .of_span = strcmp(objectives[options->objective], "span") == 0,
+                             .effort = (int32_t)options->effort,
+                             .time_limit = options->time_limit};
     if (searched)
-        PS_TRY(search_order(run, family, &pipeline, &simulation, status));
+        PS_TRY(ps_simulate_search(run, &search, &simulation, status));
     else
         PS_TRY(ps_schedule_generate_shaped(run->arena, family->kind, &pipeline, shape, &schedule, status));
     return curve ? PS_OK : replay(run, &simulation, NULL, status);
@@ -453,6 +445,8 @@ static ps_code run_simulate(ps_run *run, ps_status *status)
     PS_TRY(ps_run_exclude(run, "to-csv", "draw", status));
     PS_TRY(ps_run_exclude(run, "to-csv", "jitter", status));
     PS_TRY(ps_jitter_options_read(run, &options->jitter, &(ps_jitter_options){0}, status));
+    if (options->compare && run->parsed.num_operands == 0)
+        return compare(run, status);
     return run->parsed.num_operands > 0 ? simulate_file(run, status) : simulate_bare(run, status);
 }
 

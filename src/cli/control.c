@@ -44,9 +44,29 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+// Whether a new line of progress is due.
+static bool is_due(ps_cli_control *control, int64_t now)
+{
+    enum { INTERVAL_NS = 100000000 };
+    if (now < control->next_progress_ns)
+        return false;
+    control->next_progress_ns = now + INTERVAL_NS;
+    control->progress_shown = true;
+    return true;
+}
+
+static void show_elapsed(ps_cli_control *control)
+{
+    int64_t now = now_ns();
+    if (is_due(control, now))
+        fprintf(stderr, "\r\033[K%s: %" PRId64 " s", control->elapsed_of, (now - control->start_ns) / 1000000000);
+}
+
 static ps_code should_stop(void *context)
 {
-    const ps_cli_control *control = context;
+    ps_cli_control *control = context;
+    if (control->elapsed_of)
+        show_elapsed(control);
     if (caught_signal != 0)
         return PS_STOPPED;
     return ps_cli_control_is_late(control) ? PS_TIME_LIMIT : PS_OK;
@@ -59,13 +79,9 @@ bool ps_cli_control_is_late(const ps_cli_control *control)
 
 static void show_progress(void *context, const char *what, int64_t done, int64_t total)
 {
-    enum { INTERVAL_NS = 100000000 };
     ps_cli_control *control = context;
-    int64_t now = now_ns();
-    if (now < control->next_progress_ns)
+    if (!is_due(control, now_ns()))
         return;
-    control->next_progress_ns = now + INTERVAL_NS;
-    control->progress_shown = true;
     if (total > 0)
         fprintf(stderr, "\r\033[K%" PRId64 " of %" PRId64 " %s", done, total, what);
     else
@@ -79,9 +95,10 @@ void ps_cli_control_start(ps_cli_control *control, int64_t time_limit_ns, bool s
         .control = {.should_stop = should_stop, .progress = shows_progress ? show_progress : NULL, .context = control},
         .is_limited = time_limit_ns >= 0,
     };
-    int64_t now = now_ns();
+    control->start_ns = now_ns();
     if (control->is_limited)
-        control->deadline_ns = time_limit_ns < INT64_MAX - now ? now + time_limit_ns : INT64_MAX;
+        control->deadline_ns =
+            time_limit_ns < INT64_MAX - control->start_ns ? control->start_ns + time_limit_ns : INT64_MAX;
 }
 
 void ps_cli_control_end(ps_cli_control *control)

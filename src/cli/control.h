@@ -15,6 +15,8 @@ typedef struct ps_cli_control {
     int64_t deadline_ns; // of the monotonic clock
     bool progress_shown; // a line stands on the terminal
     int64_t next_progress_ns;
+    int64_t start_ns;
+    const char *elapsed_of; // work that only asks whether to stop: show for how long it has run; NULL: not
 } ps_cli_control;
 
 // From now on the first SIGINT or SIGTERM is only noted, so that the caller can clean up; a second one ends the

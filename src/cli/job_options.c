@@ -52,8 +52,8 @@ static const ps_option all[] = {
     JOB("overlap-grad-sync", "on|off", "on", "hide the reduction of gradients behind the backward"),
     ROW_OVERLAP_TP,
     JOB("schedule", "LIST", "auto",
-        "gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, v-min, dualpipev, "
-        "gpipe-recompute"),
+        "gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, v-min, dualpipev, dualpipe, "
+        "gpipe-recompute, or zb, the best order of F, I and W that a search finds within memory; auto tries them all"),
     JOB("optimizer-barrier", "on|off", "on",
         "all ranks wait before the optimizer; off: post-validation, the span counts"),
     JOB("target", "NAME", "any", "framework that must be able to launch the plan; only any so far"),
@@ -61,6 +61,10 @@ static const ps_option all[] = {
     JOB("memory-reserve", "SIZE", "2GiB", "kept free on every GPU"),
     JOB("memory-limit", "SIZE", NULL, "of one GPU, instead of its usable memory"),
     JOB("op-overhead", "TIME", "0", "added to every op"),
+    JOB("jitter", "SHARE", "0",
+        "rank the best plans by their p95 with every op and transfer up to this much shorter or longer at random, as in "
+        "5% or 0.05"),
+    JOB("jitter-samples", "N", "200", "runs of each plan with --jitter"),
     ROW_EXTRAPOLATE,
     JOB("rank-order", "ORDER", "tp-cp-ep-dp-pp", "from the innermost rank; only this one so far"),
     JOB("effort", "N", "1", "cuts and orders tried a layout"),

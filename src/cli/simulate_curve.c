@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "cli/step_options.h"
 #include "report/curve.h"
 
 enum { MOST_RUNGS = 4096 };
@@ -27,10 +28,10 @@ static ps_code check_limits(const ps_number_list *limit, ps_status *status)
 
 static ps_code refuse_others(const ps_run *run, ps_status *status)
 {
-    static const char *const others[] = {"memory-limit", "draw", "to-csv", "jitter"};
+    static const char *const others[] = {"memory-limit", "draw", "to-csv", "jitter", "timeline"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         PS_TRY(ps_run_exclude(run, "memory-curve", others[i], status));
-    return PS_OK;
+    return ps_step_options_exclude(run, "memory-curve", status);
 }
 
 ps_code ps_simulate_curve(ps_run *run, const ps_curve_call *call, ps_status *status)

@@ -92,6 +92,13 @@ ps_code ps_step_options_read(const ps_run *run, const ps_step_words *words, cons
     return code;
 }
 
+ps_code ps_step_options_exclude(const ps_run *run, const char *other, ps_status *status)
+{
+    for (int32_t i = 0; i < COUNT; i++)
+        PS_TRY(ps_run_exclude(run, other, names[i], status));
+    return PS_OK;
+}
+
 ps_code ps_step_options_refuse(const ps_run *run, ps_status *status)
 {
     for (int32_t i = 0; i < COUNT; i++) {

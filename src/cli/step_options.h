@@ -24,6 +24,9 @@ extern const char *const ps_step_switch[]; // "on", "off"; ends with NULL
 ps_code ps_step_options_read(const ps_run *run, const ps_step_words *words, const ps_pipeline *pipeline, ps_step **out,
                              ps_status *status);
 
+// PS_USAGE, rule conflicting-options, when one was given beside the option `other`.
+ps_code ps_step_options_exclude(const ps_run *run, const char *other, ps_status *status);
+
 // PS_USAGE, rule conflicting-options, when one was given: a plan says its own.
 ps_code ps_step_options_refuse(const ps_run *run, ps_status *status);
 

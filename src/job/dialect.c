@@ -3,10 +3,12 @@
 // dialect.c: the table of targets.
 #include "job/dialect.h"
 
+#include <stddef.h>
+
 static const ps_dialect dialects[] = {
-    {"deepspeed", ps_dialect_deepspeed},
-    {"megatron", ps_dialect_megatron},
-    {"torchtitan", ps_dialect_torchtitan},
+    {"deepspeed", ps_dialect_deepspeed, NULL},
+    {"megatron", ps_dialect_megatron, NULL},
+    {"torchtitan", ps_dialect_torchtitan, ps_caution_torchtitan},
 };
 
 int32_t ps_dialect_count(void)

@@ -9,10 +9,17 @@
 
 #include "pipesched/layout.h"
 
+// What a layout that can be launched does not go with, in settings that no layout has.
+typedef struct ps_caution {
+    const char *rule;
+    const char *message;
+} ps_caution;
+
 typedef struct ps_dialect {
     const char *target; // "megatron"
     // The id of the first rule that forbids the layout, or NULL.
     const char *(*forbids)(const ps_layout *layout);
+    const ps_caution *(*caution)(const ps_layout *layout); // of a layout that is not forbidden; NULL: none, ever
 } ps_dialect;
 
 int32_t ps_dialect_count(void);
@@ -20,6 +27,7 @@ const ps_dialect *ps_dialect_at(int32_t index); // in alphabetical order of targ
 
 const char *ps_dialect_megatron(const ps_layout *layout);
 const char *ps_dialect_torchtitan(const ps_layout *layout);
+const ps_caution *ps_caution_torchtitan(const ps_layout *layout);
 const char *ps_dialect_deepspeed(const ps_layout *layout);
 
 #endif

@@ -26,6 +26,7 @@ void ps_job_init(ps_job *job)
                     .overlap_tp = true,
                     .optimizer_barrier = true,
                     .memory_reserve_bytes = INT64_C(2) << 30,
+                    .jitter_samples = 200,
                     .effort = 1};
 }
 
@@ -179,6 +180,17 @@ static ps_code find_quantity(const job_option *option, const char *value, int64_
     return PS_OK;
 }
 
+static ps_code find_share(const job_option *option, const char *value, int64_t *out, ps_status *status)
+{
+    int64_t size = (int64_t)strlen(value);
+    bool percent = size > 0 && value[size - 1] == '%';
+    if (ps_decimal_scaled(value, size - percent, percent ? option->max / 100 : option->max, out) &&
+        *out >= option->min && *out <= option->max)
+        return PS_OK;
+    return ps_fail(status, PS_USAGE, "bad-value",
+                   "expected a share of at most 100%%, such as 5%% or 0.05, got \"%.64s\"", value);
+}
+
 static const job_option *find_option(const char *name)
 {
     for (int32_t index = 0; index < ps_job_num_options; index++)
@@ -230,6 +242,10 @@ static ps_code set_field(ps_job *job, const job_option *option, const char *valu
             *(int64_t *)field = number;
         else
             *(int32_t *)field = (int32_t)number;
+        return PS_OK;
+    case JOB_SHARE:
+        PS_TRY(find_share(option, value, &number, status));
+        *(int64_t *)field = number;
         return PS_OK;
     case JOB_BYTES:
     case JOB_TIME:

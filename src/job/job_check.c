@@ -53,7 +53,8 @@ static chunk_range chunks_of(int32_t schedule)
     switch ((ps_schedule_kind)schedule) {
     case PS_SCHEDULE_INTERLEAVED:
     case PS_SCHEDULE_INTERLEAVED_ZB: return (chunk_range){2, PS_MAX_STAGES};
-    case PS_SCHEDULE_LOOPED_BFS: return (chunk_range){1, PS_MAX_STAGES};
+    case PS_SCHEDULE_LOOPED_BFS:
+    case PS_SCHEDULE_ZB: return (chunk_range){1, PS_MAX_STAGES};
     case PS_SCHEDULE_ZB_V:
     case PS_SCHEDULE_V_HALF:
     case PS_SCHEDULE_V_MIN:

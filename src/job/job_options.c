@@ -35,7 +35,7 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"dualpipev", PS_SCHEDULE_DUALPIPEV},
                                      {"dualpipe", PS_SCHEDULE_DUALPIPE},
                                      {"gpipe-recompute", PS_SCHEDULE_GPIPE_RECOMPUTE},
-                                     {"zb", NOT_YET},
+                                     {"zb", PS_SCHEDULE_ZB},
                                      {NULL, 0}};
 static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};
 static const job_word switches[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
@@ -79,6 +79,8 @@ const job_option ps_job_options[] = {
     {"memory-limit", JOB_BYTES, FIELD(memory_limit_bytes), 1, PS_MAX_BYTES, NULL, NULL},
     {"op-overhead", JOB_TIME, FIELD(op_overhead_ns), 0, PS_MAX_LAYER_NS, NULL, NULL},
     {"rank-order", JOB_WORD, NO_FIELD, 0, 0, rank_orders, NULL},
+    {"jitter", JOB_SHARE, FIELD(jitter_ppm), 0, 1000000, NULL, NULL},
+    {"jitter-samples", JOB_INT32, FIELD(jitter_samples), 1, 100000, NULL, NULL},
     {"effort", JOB_INT32, FIELD(effort), 1, 1000, NULL, NULL},
     {"threads", JOB_INT32, FIELD(threads), 0, 1024, NULL, NULL},
     {"calibration", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give measured times in the model's \"measurements\""},

@@ -18,6 +18,7 @@ typedef enum job_option_type {
     JOB_SWITCH,   // on or off into a bool
     JOB_BYTES,    // a size of at least min; "auto" is 0 where min is above 0
     JOB_TIME,     // a duration into ns
+    JOB_SHARE,    // a share such as 5% or 0.05 into millionths
     JOB_NOWHERE   // known to the interface, but not part of a job, or not supported yet
 } job_option_type;
 

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "pipesched/limits.h"
+#include "pipesched/order_search.h"
 #include "plan/pipeline_build.h"
 
 // Micro-batch sizes tried when the job leaves them open: powers of two, since they map to GEMM tiles.
@@ -95,6 +96,44 @@ static bool time_in_range(const candidate_walk *walk, const ps_cost_table *table
     return false;
 }
 
+static ps_code check_searchable(const ps_layout *layout, ps_schedule_shape shape, ps_status *status)
+{
+    int64_t ops = (int64_t)shape.num_stages * shape.num_microbatches * 3;
+    if (layout->schedule != PS_SCHEDULE_ZB || ops <= PS_ORDER_MAX_OPS)
+        return PS_OK;
+    ps_fail(status, PS_ILLEGAL, "too-many-ops-to-search",
+            "%d stages * %d micro-batches * 3 ops (F, I, W) = %lld ops, at most %d are searched", (int)shape.num_stages,
+            (int)shape.num_microbatches, (long long)ops, (int)PS_ORDER_MAX_OPS);
+    return ps_fail_hint(status, "use a named schedule, or a larger --micro-batch-size");
+}
+
+// The job allows nothing but recompute with a split backward: then it is the user's own wish.
+static bool wants_split_recompute(const ps_job *job)
+{
+    for (int32_t index = 0; index < job->schedule.count; index++)
+        if (!ps_schedule_family_at((ps_schedule_kind)job->schedule.value[index])->splits_backward)
+            return false;
+    return job->schedule.count > 0 && !set_allows(&job->recompute, PS_RECOMPUTE_NONE);
+}
+
+// What a recomputed layer costs once its backward is split is not known: a framework may run its forward again for I
+// and once more for W, and users have measured a tenth of the speed of the whole backward. Such a layout is not ranked
+// among others by a figure that nobody has measured.
+static ps_code check_recompute(const ps_job *job, const ps_layout *layout, ps_status *status)
+{
+    const ps_schedule_family *family = ps_schedule_family_at(layout->schedule);
+    if (layout->recompute == PS_RECOMPUTE_NONE || !family->splits_backward || wants_split_recompute(job))
+        return PS_OK;
+    ps_fail(status, PS_ILLEGAL, "split-backward-recompute",
+            "recompute %s under %s: what recomputing costs when the backward is split into I and W is not known, and "
+            "may be many times as much",
+            ps_recompute_name(layout->recompute), family->name);
+    return ps_fail_hint(status,
+                        "a schedule with a whole backward, or --recompute none; with --recompute %s and only "
+                        "split schedules it is priced as if recomputed once",
+                        ps_recompute_name(layout->recompute));
+}
+
 static void add_candidate(candidate_walk *walk)
 {
     ps_layout *layout = &walk->layout;
@@ -119,7 +158,8 @@ static void add_candidate(candidate_walk *walk)
         reject(walk, &status);
         return;
     }
-    if (family->legal(shape, &status)) {
+    if (family->legal(shape, &status) || check_searchable(layout, shape, &status) ||
+        check_recompute(walk->context->job, layout, &status)) {
         reject(walk, &status);
         return;
     }
@@ -146,6 +186,40 @@ static void add_candidate(candidate_walk *walk)
 static bool has_layers_for(const candidate_walk *walk)
 {
     return ps_layout_cuts(&walk->layout) <= walk->context->model->num_layers;
+}
+
+static bool is_worth_searching(const candidate_walk *walk, int32_t chunks)
+{
+    int64_t ops = 3 * (int64_t)walk->layout.pp * chunks * walk->layout.num_microbatches;
+    bool named = walk->context->job->schedule.count > 0;
+    return named || ops <= (int64_t)PS_SEARCHED_OPS_BESIDE_FAMILIES * walk->context->job->effort;
+}
+
+// Orders that are searched for: one stage a rank, and two there and back again; the user's own numbers also in a loop.
+static void walk_searched(candidate_walk *walk)
+{
+    const ps_job *job = walk->context->job;
+    ps_layout *layout = &walk->layout;
+    bool whole_choice = job->schedule.count == 0;
+    if (!set_allows(&job->schedule, PS_SCHEDULE_ZB) || (whole_choice && layout->pp == 1))
+        return;
+
+    layout->schedule = PS_SCHEDULE_ZB;
+    layout->placement = PS_PLACEMENT_LOOP;
+    layout->vp = 1;
+    if (job->vp.count == 0 && is_worth_searching(walk, 1))
+        add_candidate(walk);
+    for (int32_t index = 0; index < job->vp.count; index++) {
+        layout->vp = job->vp.value[index];
+        if (is_worth_searching(walk, layout->vp))
+            add_candidate(walk);
+    }
+    layout->placement = PS_PLACEMENT_V;
+    layout->vp = 2;
+    if (layout->pp > 1 && is_worth_searching(walk, 2) && set_allows(&job->vp, 2) &&
+        (job->vp.count > 0 || has_layers_for(walk)))
+        add_candidate(walk);
+    layout->placement = PS_PLACEMENT_LOOP;
 }
 
 static void reject_without_recompute(candidate_walk *walk, const ps_schedule_family *family)
@@ -206,6 +280,7 @@ static void walk_recompute(candidate_walk *walk)
             continue;
         walk->layout.recompute = (ps_recompute)recompute;
         walk_schedules(walk);
+        walk_searched(walk);
     }
 }
 

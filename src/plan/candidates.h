@@ -7,11 +7,13 @@
 #ifndef PS_PLAN_CANDIDATES_H
 #define PS_PLAN_CANDIDATES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/vec.h"
 #include "pipesched/arena.h"
 #include "pipesched/cluster.h"
+#include "pipesched/control.h"
 #include "pipesched/cost.h"
 #include "pipesched/job.h"
 #include "pipesched/layout.h"
@@ -19,14 +21,26 @@
 #include "pipesched/plan.h"
 #include "pipesched/status.h"
 
+// Ops of all searched layouts together, at effort 1, when named families compete: a share of a second. A larger layout
+// is searched only for a job that names zb.
+enum { PS_SEARCHED_OPS_BESIDE_FAMILIES = 1 << 14 };
+
 // What all candidates share; read-only while workers run.
 typedef struct ps_plan_context {
     const ps_model *model;
     const ps_group *group;
     const ps_job *job;
     int64_t num_gpus;
-    int64_t capacity_bytes; // of one GPU: the job's limit or the usable memory
+    int64_t capacity_bytes;    // of one GPU: the job's limit or the usable memory
+    const ps_control *control; // asked between the runs of one layout, which may have millions of ops; NULL: never
 } ps_plan_context;
+
+// The time limit was hit, or an interrupt came: wind up with what there is.
+static inline bool ps_plan_is_stopped(const ps_plan_context *context)
+{
+    const ps_control *control = context->control;
+    return control && control->should_stop && control->should_stop(control->context) != PS_OK;
+}
 
 typedef struct ps_candidate {
     ps_layout layout;

@@ -10,6 +10,7 @@
 #include "pipesched/partition.h"
 #include "plan/pipeline_build.h"
 #include "plan/rebalance.h"
+#include "plan/split_order.h"
 #include "plan/step_build.h"
 
 // Cuts tried a layout. Listing more than the best is quadratic in the layers, and on a long chain the second best is
@@ -67,17 +68,22 @@ static ps_code end_step(ps_arena *arena, ps_run *run, const ps_step_ground *grou
     return PS_OK;
 }
 
-ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
-                   const int32_t *first_layer, ps_run *out, ps_status *status)
+ps_code ps_run_order(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                     const int32_t *first_layer, const ps_schedule *order, ps_run *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
     int32_t stages = layout->pp * layout->vp;
-    ps_placement placement = ps_schedule_family_at(layout->schedule)->placement;
+    ps_placement placement = ps_layout_placement(layout);
 
     *out = (ps_run){.fits = true};
     ps_pipeline_build(arena, context, candidate, first_layer, &out->pipeline);
     PS_TRY(ps_pipeline_validate(&out->pipeline, status));
-    PS_TRY(ps_schedule_generate(arena, layout->schedule, &out->pipeline, &out->schedule, status));
+    if (order)
+        out->schedule = *order;
+    else if (layout->schedule == PS_SCHEDULE_ZB)
+        ps_order_in_sequence(arena, &out->pipeline, &out->schedule);
+    else
+        PS_TRY(ps_schedule_generate(arena, layout->schedule, &out->pipeline, &out->schedule, status));
     PS_TRY(ps_simulate(arena, &out->pipeline, &out->schedule, &out->timeline, status));
 
     out->memory = ps_new(arena, ps_plan_memory, layout->pp);
@@ -104,6 +110,12 @@ ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     return end_step(arena, out, &ground, status);
 }
 
+ps_code ps_run_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                   const int32_t *first_layer, ps_run *out, ps_status *status)
+{
+    return ps_run_order(arena, context, candidate, first_layer, NULL, out, status);
+}
+
 // Per-layer arrays of a candidate for the partitioner.
 typedef struct layer_arrays {
     int64_t *cost;
@@ -119,7 +131,7 @@ static layer_arrays arrays_of(ps_arena *arena, const ps_plan_context *context, c
     const ps_model *model = context->model;
     int32_t n = model->num_layers;
     // The first and the last rank are one in a V, and with dualpipe hold the same: they are where tied weights are.
-    bool loop = ps_schedule_family_at(candidate->layout.schedule)->placement == PS_PLACEMENT_LOOP;
+    bool loop = ps_layout_placement(&candidate->layout) == PS_PLACEMENT_LOOP;
     bool copies = candidate->layout.pp > 1 && loop;
     bool recomputes = ps_schedule_family_at(candidate->layout.schedule)->recomputes;
     layer_arrays arrays = {
@@ -161,19 +173,15 @@ static ps_code check_pins(const ps_model *model, int32_t stages, ps_status *stat
 
 // Cuts of a candidate. With virtual stages the limit holds for a device, not for a stage: they are first cut without
 // it, and with an even share of it when nothing fits.
-static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate, int64_t stage_limit,
-                   ps_partition_result *out, ps_status *status)
+ps_code ps_layout_cut(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
+                      const ps_depth_list *depth, int64_t stage_limit, ps_partition_result *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
     PS_TRY(check_pins(context->model, ps_layout_cuts(layout), status));
     layer_arrays arrays = arrays_of(arena, context, candidate);
     const int64_t *cost[1] = {arrays.cost};
-    ps_schedule_shape shape = ps_layout_shape(layout);
     int32_t stages = ps_layout_cuts(layout);
     ps_device_type type = {.name = context->group->gpu.name, .count = stages, .memory_limit = stage_limit};
-    ps_depth_list depth;
-    PS_TRY(ps_schedule_depths(arena, layout->schedule, shape, &depth, status));
-    depth.num_stages = stages; // the other way's are the same in reverse
 
     ps_partition_problem problem = {
         .num_layers = context->model->num_layers,
@@ -186,7 +194,7 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
         .held_full = arrays.held_full,
         .held_weight = arrays.held_weight,
         .transient_bytes = arrays.transient,
-        .depth = &depth,
+        .depth = depth,
         .pinned_stage = arrays.pinned,
         .keep_with_next = context->model->keep_with_next,
         .num_microbatches = layout->num_microbatches,
@@ -197,6 +205,35 @@ static ps_code cut(ps_arena *arena, const ps_plan_context *context, const ps_can
     if (problem.num_layers <= LONG_CHAIN)
         options.top_k = CUTS_PER_EFFORT * context->job->effort;
     return ps_partition_solve(arena, &problem, &options, out, status);
+}
+
+void ps_layout_depths(ps_arena *arena, const ps_layout *layout, double share, ps_depth_list *out)
+{
+    int32_t stages = layout->pp * layout->vp;
+    *out = (ps_depth_list){.num_stages = stages,
+                           .first = ps_new_raw(arena, int32_t, stages + 1),
+                           .point = ps_new_raw(arena, ps_depth, 2 * (int64_t)stages)};
+    for (int32_t stage = 0; stage < stages; stage++) {
+        int32_t depth = 1 + (int32_t)(share * (stages - 1 - stage));
+        if (depth > layout->num_microbatches)
+            depth = layout->num_microbatches;
+        out->first[stage] = 2 * stage;
+        out->point[2 * stage] = (ps_depth){.full = depth};
+        out->point[2 * stage + 1] = (ps_depth){.full = depth - 1, .weight = 1};
+    }
+    out->first[stages] = 2 * stages;
+}
+
+// An order that is searched for takes what room there is, so that only one micro-batch at a time has to fit.
+static ps_code depths_of(ps_arena *arena, const ps_layout *layout, ps_depth_list *out, ps_status *status)
+{
+    if (layout->schedule == PS_SCHEDULE_ZB) {
+        ps_layout_depths(arena, layout, 0, out);
+        return PS_OK;
+    }
+    PS_TRY(ps_schedule_depths(arena, layout->schedule, ps_layout_shape(layout), out, status));
+    out->num_stages = ps_layout_cuts(layout); // the other way's are the same in reverse
+    return PS_OK;
 }
 
 static void keep_fullest(ps_evaluation *out, const ps_run *run)
@@ -230,10 +267,15 @@ static ps_code try_cuts(ps_arena *scratch, const ps_plan_context *context, const
                         int64_t stage_limit, ps_evaluation *out, ps_status *status)
 {
     ps_partition_result result;
-    PS_TRY(cut(scratch, context, candidate, stage_limit, &result, status));
+    ps_depth_list depth;
+    PS_TRY(depths_of(scratch, &candidate->layout, &depth, status));
+    PS_TRY(ps_layout_cut(scratch, context, candidate, &depth, stage_limit, &result, status));
     out->engine = result.engine;
-    for (int32_t index = 0; index < result.count; index++)
+    for (int32_t index = 0; index < result.count; index++) {
+        if (index > 0 && out->feasible && ps_plan_is_stopped(context))
+            return PS_OK;
         PS_TRY(try_cut(scratch, context, candidate, result.partition[index].first_layer, out, status));
+    }
     int32_t *even = result.partition[0].first_layer;
     ps_cut_rebalance(scratch, context, candidate, even);
     return try_cut(scratch, context, candidate, even, out, status);
@@ -275,7 +317,9 @@ ps_code ps_evaluate_unlimited(ps_arena *scratch, const ps_plan_context *context,
 {
     ps_partition_result result;
     ps_run run;
-    PS_TRY(cut(scratch, context, candidate, INT64_MAX, &result, status));
+    ps_depth_list depth;
+    PS_TRY(depths_of(scratch, &candidate->layout, &depth, status));
+    PS_TRY(ps_layout_cut(scratch, context, candidate, &depth, INT64_MAX, &result, status));
     PS_TRY(ps_run_cut(scratch, context, candidate, result.partition[0].first_layer, &run, status));
     *out = (ps_device_memory){.device = run.fullest, .memory = run.memory[run.fullest]};
     return PS_OK;

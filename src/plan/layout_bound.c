@@ -10,7 +10,8 @@
 //   work(s) = m t(i, j).
 //   idle(s) = max(0, RT - k f(i, j)): between the first F of s and the start of its first backward lie at least
 //             RT = sum of f from i + sum of b from j + 2 c (p - 1 - s), and only forwards can run there, at most the k
-//             micro-batches that the family keeps in flight on s.
+//             micro-batches that the family keeps in flight on s; of an order that is searched for, as many as the
+//             memory holds beside the state of the stage.
 //   down(s) = sum of b before i + s c: after the last backward of s its gradient still flows to stage 0.
 //
 // Where the recompute r is an op of its own, before b but waiting for no other stage, b is without it, and idle(s)
@@ -44,7 +45,10 @@ typedef struct bound_terms {
     const int64_t *backward;  // prefix sums of b
     const int64_t *recompute; // prefix sums of R, 0 without
     const int64_t *all;       // prefix sums of t
-    const int32_t *depth;     // [stages] micro-batches in flight
+    const int32_t *depth;     // [stages] micro-batches in flight; NULL: as many as there is room for
+    const int64_t *state;     // prefix sums of parameters, gradients, optimizer state
+    const int64_t *held;      // prefix sums of what a micro-batch holds
+    int64_t room;             // memory of a device
     bool span; // bound the longest span of a device instead of the makespan: its own late start does not count
 } bound_terms;
 
@@ -263,6 +267,17 @@ int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidat
     return ps_add_saturating(least, context->job->memory_reserve_bytes);
 }
 
+// Micro-batches of which a stage of layers first .. end - 1 can run the forward before any backward.
+static int64_t depth_at(const bound_terms *terms, int32_t first, int32_t end, int32_t stage)
+{
+    if (terms->depth)
+        return terms->depth[stage];
+    int64_t held = terms->held[end] - terms->held[first];
+    int64_t room = terms->room - (terms->state[end] - terms->state[first]);
+    int64_t depth = held > 0 && room > 0 ? room / held : terms->microbatches;
+    return depth < terms->microbatches ? depth : terms->microbatches;
+}
+
 static int64_t stage_bound(const bound_terms *terms, int32_t first, int32_t end, int32_t stage)
 {
     int64_t forward = terms->forward[end] - terms->forward[first] + terms->forward_overhead;
@@ -275,7 +290,7 @@ static int64_t stage_bound(const bound_terms *terms, int32_t first, int32_t end,
                    terms->backward[end] + later * 2 * (terms->hop_ns + terms->forward_overhead) +
                    terms->forward_overhead;
     int64_t recompute = terms->recompute[end] - terms->recompute[first] + terms->recompute_overhead;
-    int64_t idle = trip - terms->depth[stage] * (forward + recompute);
+    int64_t idle = trip - depth_at(terms, first, end, stage) * (forward + recompute);
 
     if (idle < 0)
         idle = 0;
@@ -341,8 +356,11 @@ static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, con
     const ps_cost_table *table = candidate->table;
     int32_t n = table->num_layers;
     bool affordable = (int64_t)n * n / layout->pp <= MOST_CUT_STEPS;
-    const int32_t *depth = layout->vp == 1 && affordable ? depths_of(scratch, candidate) : NULL;
-    if (!depth)
+    bool searched = layout->schedule == PS_SCHEDULE_ZB;
+    if (layout->vp > 1 || !affordable)
+        return 0;
+    const int32_t *depth = searched ? NULL : depths_of(scratch, candidate);
+    if (!depth && !searched)
         return 0;
 
     bool apart = has_recompute_op(candidate);
@@ -350,11 +368,16 @@ static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, con
     int64_t *backward = ps_new(scratch, int64_t, n + 1);
     int64_t *recompute = ps_new(scratch, int64_t, n + 1);
     int64_t *all = ps_new(scratch, int64_t, n + 1);
+    int64_t *state = ps_new(scratch, int64_t, n + 1);
+    int64_t *held = ps_new(scratch, int64_t, n + 1);
     for (int32_t layer = 0; layer < n; layer++) {
         forward[layer + 1] = forward[layer] + table->layer[layer].forward_ns;
         backward[layer + 1] = backward[layer] + path_of(candidate, &table->layer[layer]);
         recompute[layer + 1] = recompute[layer] + (apart ? table->layer[layer].recompute_ns : 0);
         all[layer + 1] = all[layer] + ps_layer_work_ns(&table->layer[layer]);
+        state[layer + 1] = state[layer] + table->layer[layer].parameter_bytes + table->layer[layer].gradient_bytes +
+                           table->layer[layer].optimizer_bytes;
+        held[layer + 1] = held[layer] + table->layer[layer].held_after_forward_bytes;
     }
     bound_terms terms = {
         .layers = n,
@@ -369,6 +392,9 @@ static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, con
         .recompute = recompute,
         .all = all,
         .depth = depth,
+        .state = state,
+        .held = held,
+        .room = context->capacity_bytes - context->job->memory_reserve_bytes,
         .span = !context->job->optimizer_barrier,
     };
     int64_t once = share_of_iteration(context, candidate).once_ns;

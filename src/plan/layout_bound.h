@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // layout_bound.h: how fast one layout can be at best, over every cut of its layers and every order of its ops that
-// keeps the schedule family's number of micro-batches in flight.
+// keeps the schedule family's number of micro-batches in flight, or, of zb, within memory.
 #ifndef PS_PLAN_LAYOUT_BOUND_H
 #define PS_PLAN_LAYOUT_BOUND_H
 

@@ -10,16 +10,9 @@
 #include "base/text.h"
 #include "plan/layout_bound.h"
 #include "plan/pipeline_build.h"
+#include "plan/searched_phase.h"
 
 enum { QUICK_CELLS = 1 << 17, BATCHES_FOR_ALTERNATIVES = 8 };
-
-typedef struct ranked_candidate {
-    ps_candidate *candidate;
-    int64_t key;     // bound on time, or on memory
-    int64_t memory;  // least bytes of the fullest device
-    int64_t index;   // in order of enumeration: ties are visited in this order
-    bool impossible; // evaluated, and proven to have no cut that fits
-} ranked_candidate;
 
 bool ps_layout_is_quick(const ps_layout *layout)
 {
@@ -32,17 +25,25 @@ typedef struct search_state {
     ps_search_mode mode;
     const ps_control *control;
     ps_search_outcome *out;
-    ranked_candidate *order;
-    int64_t count;
+    ps_ranked_candidate *order;
+    int64_t count;             // of named families
+    int64_t num_searched;      // layouts whose order is searched for, behind those in `order`
     int64_t next;              // first candidate not yet evaluated
-    int64_t skipped;           // before that one, but out of time
     ps_evaluation *evaluation; // [PS_SEARCH_BATCH]
 } search_state;
 
+static bool is_searched(const ps_ranked_candidate *ranked)
+{
+    return ranked->candidate->layout.schedule == PS_SCHEDULE_ZB;
+}
+
+// Layouts whose order is searched for come last: the named families set what they have to beat.
 static int by_key(const void *a, const void *b)
 {
-    const ranked_candidate *x = a;
-    const ranked_candidate *y = b;
+    const ps_ranked_candidate *x = a;
+    const ps_ranked_candidate *y = b;
+    if (is_searched(x) != is_searched(y))
+        return is_searched(x) ? 1 : -1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
@@ -51,7 +52,7 @@ static int by_key(const void *a, const void *b)
 static ps_code bound_one(void *context, int64_t index, ps_arena *scratch, ps_status *status)
 {
     search_state *state = context;
-    ranked_candidate *ranked = &state->order[index];
+    ps_ranked_candidate *ranked = &state->order[index];
     (void)status;
     ps_layout_bound_quick(scratch, state->context, ranked->candidate);
     ranked->memory = ps_layout_bound_memory(state->context, ranked->candidate);
@@ -59,7 +60,7 @@ static ps_code bound_one(void *context, int64_t index, ps_arena *scratch, ps_sta
     return PS_OK;
 }
 
-static void refuse_bound(search_state *state, const ranked_candidate *ranked)
+static void refuse_bound(search_state *state, const ps_ranked_candidate *ranked)
 {
     char need[32];
     char have[32];
@@ -74,7 +75,7 @@ static void drop_too_large(search_state *state)
 {
     int64_t kept = 0;
     for (int64_t index = 0; index < state->count; index++) {
-        const ranked_candidate *ranked = &state->order[index];
+        const ps_ranked_candidate *ranked = &state->order[index];
         if (ranked->memory > state->context->capacity_bytes)
             refuse_bound(state, ranked);
         else if (state->mode == PS_SEARCH_BEST || ps_layout_is_quick(&ranked->candidate->layout))
@@ -95,7 +96,7 @@ static ps_code evaluate_one(void *context, int64_t index, ps_arena *scratch, ps_
     state->evaluation[index].skipped = stop == PS_TIME_LIMIT && index > 0;
     if (state->evaluation[index].skipped)
         return PS_OK;
-    const ranked_candidate *ranked = &state->order[state->next + index];
+    const ps_ranked_candidate *ranked = &state->order[state->next + index];
     return ps_evaluate(scratch, state->context, ranked->candidate, &state->evaluation[index], status);
 }
 
@@ -104,9 +105,22 @@ static bool found_before(const ps_found_layout *a, const ps_evaluation *b)
     return a->iteration_ns <= b->iteration_ns; // found earlier, so a tie goes to it
 }
 
-static void keep_found(search_state *state, const ps_candidate *candidate, const ps_evaluation *evaluation)
+// Faster, or as fast in less memory.
+static bool is_better(const ps_evaluation *a, const ps_found_layout *b)
 {
-    ps_search_outcome *out = state->out;
+    if (a->iteration_ns != b->iteration_ns)
+        return a->iteration_ns < b->iteration_ns;
+    return a->fullest.memory.total_peak < b->peak_bytes;
+}
+
+void ps_search_keep(ps_arena *arena, ps_search_outcome *out, const ps_candidate *candidate,
+                    const ps_evaluation *evaluation)
+{
+    const ps_schedule_family *family = ps_schedule_family_at(candidate->layout.schedule);
+    if (!family->splits_backward && (!out->whole.candidate || is_better(evaluation, &out->whole)))
+        out->whole = (ps_found_layout){.candidate = candidate,
+                                       .iteration_ns = evaluation->iteration_ns,
+                                       .peak_bytes = evaluation->fullest.memory.total_peak};
     int32_t place = out->num_found;
     while (place > 0 && !found_before(&out->found[place - 1], evaluation))
         place--;
@@ -117,11 +131,12 @@ static void keep_found(search_state *state, const ps_candidate *candidate, const
     out->found[place] = (ps_found_layout){.candidate = candidate,
                                           .iteration_ns = evaluation->iteration_ns,
                                           .peak_bytes = evaluation->fullest.memory.total_peak,
-                                          .engine = evaluation->engine};
-    if (place == 0) {
-        size_t bytes = ((size_t)ps_layout_cuts(&candidate->layout) + 1) * sizeof(int32_t);
-        out->found[0].first_layer = ps_new_raw(state->arena, int32_t, bytes / sizeof(int32_t));
-        memcpy(out->found[0].first_layer, evaluation->first_layer, bytes);
+                                          .engine = evaluation->engine,
+                                          .order = evaluation->order};
+    if (evaluation->first_layer) {
+        int64_t boundaries = (int64_t)ps_layout_cuts(&candidate->layout) + 1;
+        out->found[place].first_layer = ps_new_raw(arena, int32_t, boundaries);
+        memcpy(out->found[place].first_layer, evaluation->first_layer, (size_t)boundaries * sizeof(int32_t));
     }
 }
 
@@ -130,13 +145,13 @@ static void take_batch(search_state *state, int64_t count)
     for (int64_t index = 0; index < count; index++) {
         const ps_candidate *candidate = state->order[state->next + index].candidate;
         const ps_evaluation *evaluation = &state->evaluation[index];
-        state->skipped += evaluation->skipped;
         if (evaluation->skipped)
             continue;
         if (evaluation->feasible)
-            keep_found(state, candidate, evaluation);
+            ps_search_keep(state->arena, state->out, candidate, evaluation);
         else
             ps_candidates_reject(state->arena, &state->out->list, &evaluation->refusal);
+        state->order[state->next + index].evaluated = true;
         state->order[state->next + index].impossible = evaluation->proven_infeasible;
         if (evaluation->feasible)
             state->out->evaluated++;
@@ -207,31 +222,38 @@ static ps_code run_batches(search_state *state, const ps_control *control, ps_st
     }
 }
 
-// The least bound over all layouts not proven impossible. They stand in order of their closed forms, so only those
-// whose closed form is below the least so far need the sharper bound over cuts, and those not evaluated need none: they
-// were pruned because their closed form is no better than the incumbent.
-static void fill_bound(search_state *state, ps_arena *scratch)
+// The least bound of some layouts not proven impossible. They stand in order of their closed forms, so only those whose
+// closed form is below the least so far need the sharper bound over cuts, and those not evaluated need none: they were
+// pruned because their closed form is no better than the incumbent.
+static void lower_bound(const search_state *state, const ps_ranked_candidate *ranked, int64_t count, ps_arena *scratch)
 {
     ps_search_outcome *out = state->out;
-    out->pruned = state->count - state->next + state->skipped;
-    if (out->num_found == 0)
-        return;
-    out->bound_ns = out->found[0].iteration_ns;
-    out->limited_by = out->found[0].candidate->limited_by;
-    for (int64_t index = 0; index < state->count && state->order[index].key < out->bound_ns; index++) {
-        const ranked_candidate *ranked = &state->order[index];
-        const char *by = ranked->candidate->limited_by;
-        if (ranked->impossible)
+    for (int64_t index = 0; index < count && ranked[index].key < out->bound_ns; index++) {
+        const char *by = ranked[index].candidate->limited_by;
+        int64_t bound = ranked[index].key;
+        if (ranked[index].impossible)
             continue;
-        int64_t bound = ranked->key;
-        if (index < state->next)
-            bound = ps_layout_bound_sharp(scratch, state->context, ranked->candidate, out->bound_ns, &by);
+        if (ranked[index].evaluated)
+            bound = ps_layout_bound_sharp(scratch, state->context, ranked[index].candidate, out->bound_ns, &by);
         ps_arena_reset(scratch);
         if (bound < out->bound_ns) {
             out->bound_ns = bound;
             out->limited_by = by;
         }
     }
+}
+
+static void fill_bound(search_state *state, ps_arena *scratch)
+{
+    ps_search_outcome *out = state->out;
+    for (int64_t index = 0; index < state->count + state->num_searched; index++)
+        out->pruned += !state->order[index].evaluated;
+    if (out->num_found == 0)
+        return;
+    out->bound_ns = out->found[0].iteration_ns;
+    out->limited_by = out->found[0].candidate->limited_by;
+    lower_bound(state, state->order, state->count, scratch);
+    lower_bound(state, state->order + state->count, state->num_searched, scratch);
 }
 
 typedef struct bound_call {
@@ -258,6 +280,27 @@ static ps_code bound_search(search_state *state, ps_status *status)
     return code;
 }
 
+static void split_off_searched(search_state *state)
+{
+    int64_t named = 0;
+    while (named < state->count && !is_searched(&state->order[named]))
+        named++;
+    state->num_searched = state->count - named;
+    state->count = named;
+}
+
+static ps_code search_orders(search_state *state, ps_status *status)
+{
+    ps_searched_phase phase = {.arena = state->arena,
+                               .context = state->context,
+                               .control = state->control,
+                               .out = state->out,
+                               .ranked = state->order + state->count,
+                               .count = state->num_searched,
+                               .alone = state->count == 0};
+    return state->num_searched > 0 ? ps_searched_phase_run(&phase, status) : PS_OK;
+}
+
 static void allocate_batch(search_state *state)
 {
     state->evaluation = ps_new(state->arena, ps_evaluation, PS_SEARCH_BATCH);
@@ -276,14 +319,18 @@ ps_code ps_layout_search(ps_arena *arena, const ps_plan_context *context, ps_sea
     out->enumerated = state.count;
     for (int64_t index = 0; index < out->list.rejection.count; index++)
         out->enumerated += out->list.rejection.data[index].count;
-    state.order = ps_new(arena, ranked_candidate, state.count);
+    state.order = ps_new(arena, ps_ranked_candidate, state.count);
     for (int64_t index = 0; index < state.count; index++)
-        state.order[index] = (ranked_candidate){.candidate = &out->list.candidate.data[index], .index = index};
+        state.order[index] = (ps_ranked_candidate){.candidate = &out->list.candidate.data[index], .index = index};
 
     PS_TRY(ps_parallel_for(state.count, context->job->threads, 0, bound_one, &state, status));
     drop_too_large(&state);
     qsort(state.order, (size_t)state.count, sizeof *state.order, by_key);
     allocate_batch(&state);
+    if (mode == PS_SEARCH_BEST)
+        split_off_searched(&state);
     PS_TRY(run_batches(&state, control, status));
+    if (mode == PS_SEARCH_BEST && (!out->limit_hit || out->num_found == 0))
+        PS_TRY(search_orders(&state, status));
     return mode == PS_SEARCH_BEST ? bound_search(&state, status) : PS_OK;
 }

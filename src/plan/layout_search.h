@@ -17,9 +17,11 @@ enum { PS_SEARCH_BATCH = 64, PS_SEARCH_KEPT = 11 }; // the best and ten alternat
 typedef struct ps_found_layout {
     const ps_candidate *candidate;
     int64_t iteration_ns;
+    int64_t p95_ns; // of the iteration when times vary; 0: not asked for
     int64_t peak_bytes;
     const char *engine;
-    int32_t *first_layer; // of the best only
+    int32_t *first_layer; // NULL: a figure to compare with, found on the way
+    ps_schedule *order;   // that was searched for; NULL: the family's own
 } ps_found_layout;
 
 typedef struct ps_search_outcome {
@@ -29,10 +31,24 @@ typedef struct ps_search_outcome {
     int64_t pruned;
     int32_t num_found;
     ps_found_layout found[PS_SEARCH_KEPT]; // best first
+    ps_found_layout whole;                 // best with whole backwards; no candidate: none was found
     int64_t bound_ns;                      // no enumerated layout is faster
     const char *limited_by;                // of the layout with the least bound
     bool limit_hit;
 } ps_search_outcome;
+
+typedef struct ps_ranked_candidate {
+    ps_candidate *candidate;
+    int64_t key;     // bound on time, or on memory
+    int64_t memory;  // least bytes of the fullest device
+    int64_t index;   // in order of enumeration: ties are visited in this order
+    bool evaluated;  // looked at: a sharper bound is worth its time
+    bool impossible; // evaluated, and proven to have no cut that fits
+} ps_ranked_candidate;
+
+// Put a feasible layout in its place among the best found. Its cut is copied, its order taken as it is.
+void ps_search_keep(ps_arena *arena, ps_search_outcome *out, const ps_candidate *candidate,
+                    const ps_evaluation *evaluation);
 
 typedef enum ps_search_mode {
     PS_SEARCH_BEST,

@@ -107,12 +107,23 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+// Whatever the order, each micro-batch is in flight on all stages at once when its last forward has run.
+static double *depths_of_any_order(ps_arena *scratch, const ps_layout *layout)
+{
+    double *depth = ps_new(scratch, double, layout->pp);
+    for (int32_t device = 0; device < layout->pp; device++)
+        depth[device] = 1;
+    return depth;
+}
+
 // In-flight depth w of every device, largest first; NULL where the family cannot order this shape. Of dualpipe's pairs
 // of ranks, which hold the same layers, one counts.
 static double *depths(ps_arena *scratch, const ps_layout *layout)
 {
     ps_schedule schedule;
     ps_status status = {0};
+    if (layout->schedule == PS_SCHEDULE_ZB)
+        return depths_of_any_order(scratch, layout);
     ps_pipeline pipeline = {
         .num_stages = layout->pp * layout->vp, .num_devices = layout->pp, .num_microbatches = layout->num_microbatches};
     pipeline.stage = ps_new(scratch, ps_stage, pipeline.num_stages);

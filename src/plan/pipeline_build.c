@@ -78,7 +78,7 @@ ps_schedule_shape ps_layout_shape(const ps_layout *layout)
 
 int32_t ps_layout_device(const ps_layout *layout, int32_t stage)
 {
-    return ps_schedule_device(ps_schedule_family_at(layout->schedule)->placement, ps_layout_shape(layout), stage);
+    return ps_schedule_device(ps_layout_placement(layout), ps_layout_shape(layout), stage);
 }
 
 static bool is_dual(const ps_layout *layout)

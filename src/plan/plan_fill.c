@@ -153,7 +153,7 @@ static void fill_devices(plan_filler *filler)
     ps_plan *plan = filler->plan;
     const ps_layout *layout = &plan->layout;
 
-    ps_placement placement = ps_schedule_family_at(layout->schedule)->placement;
+    ps_placement placement = ps_layout_placement(layout);
     plan->num_devices = layout->pp;
     plan->device = ps_new(filler->arena, ps_plan_device, layout->pp);
     for (int32_t index = 0; index < layout->pp; index++) {
@@ -268,7 +268,7 @@ ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_s
                           .run = run,
                           .plan = plan};
 
-    PS_TRY(ps_run_cut(arena, context, best->candidate, best->first_layer, run, status));
+    PS_TRY(ps_run_order(arena, context, best->candidate, best->first_layer, best->order, run, status));
     plan->layout = best->candidate->layout;
     plan->inputs.model_flops_per_sequence = best->candidate->table->model_flops;
     plan->schedule = run->schedule;

@@ -40,7 +40,7 @@ static const char *attention_name(int flash)
     return flash ? "flash" : "unfused";
 }
 
-static const ps_field_names SCHEDULES = {schedule_name, 0, PS_SCHEDULE_KINDS - 1};
+static const ps_field_names SCHEDULES = {schedule_name, 0, PS_SCHEDULE_ZB};
 static const ps_field_names RECOMPUTES = {recompute_name, 0, PS_RECOMPUTES - 1};
 static const ps_field_names PRECISIONS = {precision_name, 0, PS_PRECISIONS - 1};
 static const ps_field_names OPTIMIZERS = {optimizer_name, 0, PS_OPTIMIZERS - 1};
@@ -147,6 +147,16 @@ static const ps_field JOB[] = {
     BYTES("memory_reserve_bytes", ps_job, memory_reserve_bytes),
     BYTES("memory_limit_bytes", ps_job, memory_limit_bytes),
     NS("op_overhead_ms", ps_job, op_overhead_ns),
+    {.key = "jitter_ppm",
+     .kind = PS_FIELD_INT64,
+     .offset = offsetof(ps_job, jitter_ppm),
+     .max = 1000000,
+     .optional = true},
+    {.key = "jitter_samples",
+     .kind = PS_FIELD_INT32,
+     .offset = offsetof(ps_job, jitter_samples),
+     .max = INT32_MAX,
+     .optional = true},
     INT("effort", ps_job, effort, 1, INT32_MAX),
 };
 static const ps_field_table JOB_TABLE = TABLE(JOB);

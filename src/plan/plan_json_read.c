@@ -212,11 +212,21 @@ static void append_unknown_keys(ps_plan_reader *reader)
     plan->num_diagnostics = (int32_t)(known + reader->unknown.count);
 }
 
+// The stages say where an order that was searched for has them; the checker sees whether all agree.
+static void find_placement(ps_plan *plan)
+{
+    const ps_layout *layout = &plan->layout;
+    bool turns = layout->schedule == PS_SCHEDULE_ZB && layout->pp > 1 && plan->num_stages > layout->pp &&
+                 plan->stage[layout->pp].pp_rank == layout->pp - 1;
+    plan->layout.placement = turns ? PS_PLACEMENT_V : PS_PLACEMENT_LOOP;
+}
+
 ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text, int64_t size, ps_plan *out,
                           ps_status *status)
 {
     *out = (ps_plan){0};
     ps_job_init(&out->inputs.job);
+    out->inputs.job.jitter_samples = 0; // unless the plan says so
     ps_json root;
     PS_TRY(ps_json_parse(arena, source, text, size, &root, status));
     PS_TRY(ps_json_expect(root, PS_JSON_OBJECT, status));
@@ -229,5 +239,6 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
             PS_TRY(read_value(&reader, root, field, out));
     }
     append_unknown_keys(&reader);
+    find_placement(out);
     return PS_OK;
 }

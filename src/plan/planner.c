@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "pipesched/check.h"
 #include "pipesched/version.h"
+#include "plan/jitter_rank.h"
 
 typedef struct planner_run {
     ps_arena *arena;
@@ -175,7 +176,12 @@ static ps_code search(planner_run *planner, const ps_control *control, ps_status
 {
     ps_search_outcome *outcome = ps_new(planner->arena, ps_search_outcome, 1);
     PS_TRY(ps_layout_search(planner->arena, &planner->context, PS_SEARCH_BEST, control, outcome, status));
+    ps_found_layout fastest = outcome->found[0];
+    if (outcome->num_found > 0 && planner->job.jitter_ppm > 0)
+        PS_TRY(ps_rank_by_jitter(planner->arena, &planner->context, control, outcome, status));
     fill_search(planner, outcome);
+    if (outcome->num_found > 0 && planner->job.jitter_ppm > 0)
+        ps_notes_add_jitter(planner->arena, &planner->job, outcome, &fastest, &planner->diagnostics);
     if (outcome->num_found == 0) {
         if (outcome->limit_hit) {
             ps_fail(status, PS_TIME_LIMIT, "time-limit",
@@ -186,6 +192,7 @@ static ps_code search(planner_run *planner, const ps_control *control, ps_status
     }
     planner->plan->feasible = true;
     PS_TRY(ps_plan_fill(planner->arena, &planner->context, outcome, planner->plan, status));
+    PS_TRY(ps_notes_add(planner->arena, outcome, planner->plan, &planner->diagnostics, status));
     if (planner->plan->prediction.mfu > 1)
         note(planner, "warning", "mfu-above-1",
              "the times given are shorter than this GPU's peak allows: were they measured on another one?");
@@ -202,6 +209,8 @@ ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_clu
 
     *out = (ps_plan){.tool_version = PS_VERSION};
     planner_run planner = {.arena = arena, .plan = out, .job = *job};
+    if (job->jitter_ppm == 0)
+        planner.job.jitter_samples = 0;
     int64_t usable = (int64_t)cluster->group[0].gpu.memory_usable_bytes.value;
     planner.context = (ps_plan_context){
         .model = model,
@@ -209,6 +218,7 @@ ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_clu
         .job = &planner.job,
         .num_gpus = ps_cluster_gpus(cluster),
         .capacity_bytes = job->memory_limit_bytes > 0 ? job->memory_limit_bytes : usable,
+        .control = control,
     };
     resolve_precision(&planner);
     fill_inputs(&planner, cluster);

@@ -17,6 +17,14 @@ typedef ps_vec(ps_reason) ps_reason_list;
 ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_search_outcome *outcome, ps_plan *plan,
                      ps_status *status);
 
+// What a reader of a feasible, filled plan should know beside its figures.
+ps_code ps_notes_add(ps_arena *arena, const ps_search_outcome *outcome, const ps_plan *plan, ps_diagnostic_list *notes,
+                     ps_status *status);
+
+// By what the plans were ranked, and which one is the fastest when no time varies.
+void ps_notes_add_jitter(ps_arena *arena, const ps_job *job, const ps_search_outcome *outcome,
+                         const ps_found_layout *fastest, ps_diagnostic_list *notes);
+
 // The memory that no layout can do without, against what the cluster has: true when it proves the job infeasible, with
 // the reason added.
 bool ps_reasons_from_bound(ps_arena *arena, const ps_plan_context *context, ps_reason_list *reasons);

@@ -143,7 +143,8 @@ static void print_alternatives(const summary_page *page, bool verbose)
         fputs("\n  Next best\n", page->file);
     for (int32_t index = 0; index < shown; index++) {
         const ps_plan_alternative *other = &search->alternative[index];
-        fprintf(page->file, "    +%5.2f %%  ", 100 * other->loses);
+        // Ranked by p95, the next may be faster.
+        fprintf(page->file, other->loses < 0 ? "    %6.2f %%  " : "    +%5.2f %%  ", 100 * other->loses);
         print_layout(page, &other->layout);
         fprintf(page->file, "  peak %s\n", ps_format_bytes(other->peak_bytes, peak));
     }

@@ -180,6 +180,8 @@ ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_statu
     ps_json_put_double(&json, "gap", simulation->gap);
     ps_json_put_bool(&json, "proved", simulation->proved);
     ps_json_put_string(&json, "limited_by", simulation->limited_by);
+    if (simulation->searched)
+        ps_json_put_bool(&json, "limit_hit", simulation->limit_hit);
     if (simulation->jitter)
         put_jitter(&json, simulation->jitter);
     if (simulation->tail)

@@ -36,6 +36,8 @@ typedef struct ps_simulation {
     const ps_step_timeline *tail;
     ps_step_period period;
     bool list_timeline; // in the JSON
+    bool searched;      // the order was searched for
+    bool limit_hit;     // and the search was cut short
 } ps_simulation;
 
 ps_code ps_simulation_json(FILE *file, const ps_simulation *simulation, ps_status *status);

@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// schedule_table.c: the families by kind and by name. A new family is one new file and one new row.
+// schedule_table.c: the families by kind and by name. A new family is one new file and one new row. The last row is zb,
+// which is no family but what a layout may name beside one.
 #include <assert.h>
 #include <string.h>
 
+#include "pipesched/layout.h"
 #include "schedule/family.h"
 
-static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS] = {
+static ps_code zb_legal(ps_schedule_shape shape, ps_status *status)
+{
+    PS_TRY(ps_family_counts(shape, status));
+    if (shape.num_stages % shape.num_devices == 0)
+        return PS_OK;
+    ps_fail(status, PS_ILLEGAL, "zb-stages",
+            "zb puts equally many stages on every device: %d stages are not a multiple of %d devices",
+            (int)shape.num_stages, (int)shape.num_devices);
+    return ps_fail_hint(status, "use %d stages", (int)((shape.num_stages / shape.num_devices + 1) * shape.num_devices));
+}
+
+static ps_code zb_generate(ps_arena *arena, const ps_pipeline *pipeline, ps_schedule *out, ps_status *status)
+{
+    (void)arena;
+    (void)pipeline;
+    (void)out;
+    ps_fail(status, PS_ILLEGAL, "zb-is-searched", "zb has no order of its own: it is searched for");
+    return ps_fail_hint(status, "name a schedule such as zb-h1, or search for an order");
+}
+
+static const ps_family ZB = {.family = {.kind = PS_SCHEDULE_ZB,
+                                        .name = "zb",
+                                        .summary = "the best order of F, I and W that a search finds within memory",
+                                        .splits_backward = true,
+                                        .virtual_stages = true,
+                                        .needs_choices = true,
+                                        .legal = zb_legal,
+                                        .generate = zb_generate}};
+
+static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS + 1] = {
     [PS_SCHEDULE_GPIPE] = &ps_family_gpipe,
     [PS_SCHEDULE_1F1B] = &ps_family_1f1b,
     [PS_SCHEDULE_INTERLEAVED] = &ps_family_interleaved,
@@ -21,11 +52,12 @@ static const ps_family *const FAMILIES[PS_SCHEDULE_KINDS] = {
     [PS_SCHEDULE_H_1F1B] = &ps_family_h_1f1b,
     [PS_SCHEDULE_DUALPIPE] = &ps_family_dualpipe,
     [PS_SCHEDULE_GPIPE_RECOMPUTE] = &ps_family_gpipe_recompute,
+    [PS_SCHEDULE_ZB] = &ZB,
 };
 
 const ps_family *ps_family_at(ps_schedule_kind kind)
 {
-    assert((unsigned)kind < PS_SCHEDULE_KINDS);
+    assert((unsigned)kind <= PS_SCHEDULE_ZB);
     return FAMILIES[kind];
 }
 
@@ -87,4 +119,9 @@ ps_code ps_schedule_generate_shaped(ps_arena *arena, ps_schedule_kind kind, cons
                                     ps_schedule_shape shape, ps_schedule *out, ps_status *status)
 {
     return ps_family_generate(arena, ps_family_at(kind), pipeline, shape, out, status);
+}
+
+ps_placement ps_layout_placement(const ps_layout *layout)
+{
+    return layout->schedule == PS_SCHEDULE_ZB ? layout->placement : ps_family_at(layout->schedule)->family.placement;
 }

@@ -15,7 +15,7 @@ typedef struct ps_v_pattern {
 
 typedef ps_v_pattern (*ps_v_pattern_of)(int32_t devices, int32_t rank);
 
-// Memory and steps a pass are those of the slots of all devices, ps_family_v_slots().
+// Memory is that of the ops of all devices and the slots of one.
 void ps_v_pattern_write(ps_arena *arena, ps_schedule_shape shape, ps_v_pattern_of pattern_of, ps_op *op);
 
 #endif

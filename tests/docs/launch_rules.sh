@@ -9,7 +9,7 @@ cd "$1"
 found=$(mktemp)
 listed=$(mktemp)
 trap 'rm -f "$found" "$listed"' EXIT
-sed -n 's/.*return "\([a-z0-9-]*\)";.*/\1/p' src/job/dialect_*.c | sort >"$found"
+sed -n 's/.*"\([a-z]*-[0-9][0-9]*-[a-z0-9-]*\)".*/\1/p' src/job/dialect_*.c | sort >"$found"
 sed -n 's/^| .\([a-z]*-[0-9]*-[a-z-]*\). |.*/\1/p' docs/guides/launch-rules.md | sort >"$listed"
 [ -s "$found" ] || {
     echo "no rule found in src/job/dialect_*.c"

@@ -9,7 +9,7 @@
 
 static ps_placement placement_of(const ps_layout *layout)
 {
-    return ps_schedule_family_at(layout->schedule)->placement;
+    return ps_layout_placement(layout);
 }
 
 static ps_schedule_shape shape_of(const ps_layout *layout)
@@ -106,6 +106,15 @@ static void make_stages(ps_arena *arena, ps_plan *plan)
     tie_stages(plan);
 }
 
+static ps_schedule_kind order_of(const ps_layout *layout)
+{
+    if (layout->schedule != PS_SCHEDULE_ZB)
+        return layout->schedule;
+    if (layout->vp == 1)
+        return PS_SCHEDULE_ZB_H1;
+    return layout->placement == PS_PLACEMENT_V ? PS_SCHEDULE_ZB_V : PS_SCHEDULE_INTERLEAVED_ZB;
+}
+
 static void make_order(ps_arena *arena, ps_plan *plan)
 {
     ps_pipeline pipeline = {.num_stages = plan->num_stages,
@@ -116,7 +125,7 @@ static void make_order(ps_arena *arena, ps_plan *plan)
         pipeline.stage[stage].device = plan->stage[stage].pp_rank;
     ps_schedule_set_routes(arena, placement_of(&plan->layout), &pipeline);
     ps_status status = {0};
-    ps_code code = ps_schedule_generate(arena, plan->layout.schedule, &pipeline, &plan->schedule, &status);
+    ps_code code = ps_schedule_generate(arena, order_of(&plan->layout), &pipeline, &plan->schedule, &status);
     assert(code == PS_OK);
     (void)code;
 }
@@ -467,6 +476,7 @@ static void make_inputs(ps_plan *plan, plan_spec spec)
         .gpu_watts = 700,
     };
     ps_job_init(&inputs->job);
+    inputs->job.jitter_samples = 0; // there is no jitter
     inputs->job.global_batch_size = (int64_t)spec.dp * 2 * spec.num_microbatches;
     inputs->job.seq_length = 2048;
     inputs->job.op_overhead_ns = 101;
@@ -513,6 +523,7 @@ ps_plan *consistent_plan(ps_arena *arena, plan_spec spec)
                                .micro_batch_size = 2,
                                .num_microbatches = spec.num_microbatches,
                                .schedule = spec.schedule,
+                               .placement = spec.placement,
                                .recompute = spec.recompute,
                                .zero = plan->inputs.job.zero};
     make_stages(arena, plan);

@@ -21,6 +21,7 @@ typedef struct plan_spec {
     ps_recompute recompute;
     int32_t gpus_per_node; // nodes follow from the number of ranks
     bool no_barrier;
+    ps_placement placement; // of zb, whose order is one that needs no search: zb-h1, interleaved-zb or zb-v
 } plan_spec;
 
 // Two layers a stage, uneven stages, a slow link between nodes and a fast one within.

@@ -82,6 +82,30 @@ static void deepspeed_shards_no_gradients_across_a_pipeline(void **state)
     assert_string_equal(ps_dialect_deepspeed(&layout), "deepspeed-2-zero");
 }
 
+// An order that was searched for is a CSV: any number of stages in a loop, two there and back again, never Megatron.
+static void a_searched_order_is_for_torchtitan_in_the_placement_that_it_knows(void **state)
+{
+    (void)state;
+    ps_layout layout = layout_of(PS_SCHEDULE_ZB, 4, 3, 2);
+    assert_null(ps_dialect_torchtitan(&layout));
+    assert_string_equal(ps_dialect_megatron(&layout), "megatron-1-schedule");
+    layout.placement = PS_PLACEMENT_V;
+    assert_string_equal(ps_dialect_torchtitan(&layout), "torchtitan-3-v-stages");
+    layout.vp = 2;
+    assert_null(ps_dialect_torchtitan(&layout));
+}
+
+static void a_split_backward_is_a_caution_where_it_can_be_compiled(void **state)
+{
+    (void)state;
+    ps_layout layout = layout_of(PS_SCHEDULE_ZB_H1, 4, 1, 8);
+    assert_string_equal(ps_caution_torchtitan(&layout)->rule, "torchtitan-5-compile");
+    layout.schedule = PS_SCHEDULE_1F1B;
+    assert_null(ps_caution_torchtitan(&layout));
+    layout = layout_of(PS_SCHEDULE_ZB, 1, 1, 8);
+    assert_null(ps_caution_torchtitan(&layout));
+}
+
 static void targets_are_listed_in_order(void **state)
 {
     (void)state;
@@ -98,6 +122,8 @@ int main(void)
         cmocka_unit_test(nothing_launches_micro_batches_from_both_ends),
         cmocka_unit_test(pytorch_refuses_fewer_micro_batches_than_ranks),
         cmocka_unit_test(deepspeed_shards_no_gradients_across_a_pipeline),
+        cmocka_unit_test(a_searched_order_is_for_torchtitan_in_the_placement_that_it_knows),
+        cmocka_unit_test(a_split_backward_is_a_caution_where_it_can_be_compiled),
         cmocka_unit_test(targets_are_listed_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,9 @@ static void every_supported_option_lands_in_its_field(void **state)
     assert_int_equal(job.op_overhead_ns, 5000);
     assert_int_equal(job.effort, 3);
     assert_int_equal(job.threads, 2);
+    job = JOB({"jitter", "2.5%"}, {"jitter-samples", "30"});
+    assert_int_equal(job.jitter_ppm, 25000);
+    assert_int_equal(job.jitter_samples, 30);
 }
 
 static void lists_are_sets_kept_in_order(void **state)
@@ -143,6 +146,8 @@ static void malformed_values_are_refused(void **state)
     assert_refused("memory-limit", "80", "bad-quantity", NULL);
     assert_refused("memory-limit", "0B", "bad-value", NULL);
     assert_refused("op-overhead", "5", "bad-quantity", NULL);
+    assert_refused("jitter", "1.5", "bad-value", NULL);
+    assert_refused("jitter", "%", "bad-value", NULL);
     assert_refused("rank-order", "pp-dp-ep-cp-tp", "bad-value", NULL);
 }
 
@@ -161,9 +166,6 @@ static void values_of_later_releases_are_refused_with_what_works(void **state)
     assert_refused("precision", "fp8", "unsupported-precision", "supported: bf16, fp16, fp32");
     assert_refused("optimizer", "muon", "unsupported-optimizer", "supported: adam, adamw, sgd");
     assert_refused("recompute", "none,selective", "unsupported-recompute", "supported: none, full");
-    assert_refused("schedule", "zb", "unsupported-schedule",
-                   "supported: gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, "
-                   "v-min, dualpipev, dualpipe, gpipe-recompute");
     assert_refused("cp", "2", "unsupported-cp", "supported: auto, 1");
     assert_refused("ep", "1,2", "unsupported-ep", "supported: auto, 1");
     assert_refused("etp", "4", "unsupported-etp", "supported: auto, 1");
