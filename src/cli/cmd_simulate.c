@@ -115,9 +115,10 @@ static const ps_option own_rows[] = {
     PS_OPTION_AT(DURATION, simulate_options, time_limit, "time-limit", "TIME", NULL,
                  "stop the search of zb or auto, print the best so far, exit status 5; seconds, or with a unit as in "
                  "500ms; none unless given"),
-    PS_OPTION_FLAG_AT(simulate_options, compare, "compare",
-                      "instead of --schedule: rank all schedules that are legal and fit, and the best order that a "
-                      "search finds, by the objective; with --jitter by its p95"),
+    PS_OPTION_FLAG_AT(
+        simulate_options, compare, "compare",
+        "instead of --schedule: rank all schedules of the same ops that are legal and fit, and the best order that a "
+        "search finds, by the objective; with --jitter by its p95"),
     PS_OPTION_FLAG_AT(simulate_options, draw, "draw", "draw the timeline in text"),
     PS_OPTION_FLAG_AT(simulate_options, timeline, "timeline", "add the start and end of every op to the JSON"),
     PS_OPTION_CHOICE_AT(simulate_options, csv.to_csv, "to-csv", ps_csv_forms, NULL,

@@ -151,6 +151,8 @@ static int32_t list_ops(const ps_pipeline *pipeline, int32_t device, bool split,
             int32_t stage = route->stage[forward ? step : 2 * route->num_stops - 1 - step];
             if (pipeline->stage[stage].device != device)
                 continue;
+            if (!forward && pipeline->stage[stage].duration_ns[PS_OP_RECOMPUTE] > 0)
+                op[count++] = (ps_op){microbatch, (uint16_t)stage, PS_OP_RECOMPUTE};
             int kind = forward ? PS_OP_FORWARD : split ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD;
             op[count++] = (ps_op){microbatch, (uint16_t)stage, (uint8_t)kind};
             if (kind == PS_OP_BACKWARD_INPUT)
@@ -173,12 +175,17 @@ ps_pipeline *random_routes(ps_arena *arena, ps_rng *rng, ps_schedule *schedule)
         pipeline->route[r] = random_route(arena, rng, stages);
     for (int32_t microbatch = 0; microbatch < microbatches; microbatch++)
         pipeline->route_of[microbatch] = (int32_t)ps_rng_range(rng, 0, pipeline->num_routes - 1);
+    for (int32_t s = 0; s < stages; s++) {
+        bool recomputes = ps_rng_range(rng, 0, 2) == 0;
+        pipeline->stage[s].duration_ns[PS_OP_RECOMPUTE] = recomputes ? ps_rng_range(rng, 1, 9) : 0;
+        pipeline->stage[s].added_by_recompute = recomputes ? ps_rng_range(rng, 0, 9) : 0;
+    }
     drop_hops_within_devices(pipeline);
     ps_pipeline_assign_lanes(arena, pipeline);
     bool split = ps_rng_range(rng, 0, 1);
     *schedule = (ps_schedule){.num_devices = devices,
                               .first = ps_new(arena, int32_t, devices + 1),
-                              .op = ps_new(arena, ps_op, 3 * (int64_t)stages * microbatches + 2)};
+                              .op = ps_new(arena, ps_op, 4 * (int64_t)stages * microbatches + 2)};
     for (int32_t device = 0; device < devices; device++)
         schedule->first[device + 1] =
             schedule->first[device] + list_ops(pipeline, device, split, schedule->op + schedule->first[device]);

@@ -43,7 +43,7 @@ ps_pipeline *dual_stages(ps_arena *arena, int32_t devices, int32_t microbatches,
 ps_schedule_bound bound_with_routes(ps_arena *arena, const ps_pipeline *pipeline, bool fused);
 
 // Some of the stages in some order for every micro-batch, with hops of their own, and an order of the ops: one
-// micro-batch after the other, with whole and split backwards.
+// micro-batch after the other, with whole and split backwards, and R where a stage has it.
 ps_pipeline *random_routes(ps_arena *arena, ps_rng *rng, ps_schedule *schedule);
 
 // The schedule of a family, its timeline, and their check; a refusal fails the test.
