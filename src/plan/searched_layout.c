@@ -73,18 +73,21 @@ static ps_code run_known(ps_arena *scratch, const ps_plan_context *context, cons
     return PS_OK;
 }
 
-static int64_t bound_of(const ps_pipeline *pipeline, bool fused, bool barrier)
+static int64_t bound_of(ps_arena *arena, const ps_pipeline *pipeline, bool fused, bool barrier)
 {
     ps_schedule_bound bound;
-    ps_schedule_bound_compute(pipeline, fused, &bound);
+    if (pipeline->num_routes > 0)
+        ps_schedule_bound_routed(arena, pipeline, fused, &bound);
+    else
+        ps_schedule_bound_compute(pipeline, fused, &bound);
     return barrier ? bound.makespan_ns : bound.span_ns;
 }
 
 int64_t ps_orders_bound(ps_arena *arena, const ps_pipeline *pipeline, bool barrier)
 {
     ps_pipeline constant = with_constant_transients(arena, pipeline);
-    int64_t split = bound_of(&constant, false, barrier);
-    int64_t fused = bound_of(&constant, true, barrier);
+    int64_t split = bound_of(arena, &constant, false, barrier);
+    int64_t fused = bound_of(arena, &constant, true, barrier);
     return split < fused ? split : fused;
 }
 
@@ -129,7 +132,7 @@ static int64_t pipeline_bound(const survey_work *work, const int32_t *first_laye
     ps_pipeline_build(work->scratch, work->context, work->candidate, first_layer, &pipeline);
     pipeline = with_constant_transients(work->scratch, &pipeline);
     *fits = may_fit(work->scratch, &pipeline);
-    return bound_of(&pipeline, false, work->context->job->optimizer_barrier);
+    return bound_of(work->scratch, &pipeline, false, work->context->job->optimizer_barrier);
 }
 
 static void put_cut(const survey_work *work, int32_t place, const int32_t *first_layer, int64_t promise_ns)
