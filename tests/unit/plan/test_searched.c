@@ -25,20 +25,20 @@ static const char model_text[] =
 static ps_code try_plan(ps_arena *arena, const char *model, const char *const *options, const ps_control *control,
                         ps_plan *out, ps_status *status)
 {
-    ps_model m;
-    ps_cluster c;
+    ps_model *m = ps_new(arena, ps_model, 1); // the plan keeps what they say of their files
+    ps_cluster *c = ps_new(arena, ps_cluster, 1);
     ps_job job;
     ps_cluster_options cluster = {.nic_bytes_per_s = 50e9};
     if (model[0] == '{')
-        assert_ok(ps_model_parse(arena, "model.json", model, (int64_t)strlen(model), &m, status), status);
+        assert_ok(ps_model_parse(arena, "model.json", model, (int64_t)strlen(model), m, status), status);
     else
-        assert_ok(ps_model_load(arena, model, &m, status), status);
-    assert_ok(ps_cluster_load(arena, "1x4xA100-SXM4-80GB", &cluster, &c, status), status);
+        assert_ok(ps_model_load(arena, model, m, status), status);
+    assert_ok(ps_cluster_load(arena, "1x4xA100-SXM4-80GB", &cluster, c, status), status);
     ps_job_init(&job);
     assert_ok(ps_job_set(&job, "seq-length", "1024", status), status);
     for (; options[0]; options += 2)
         assert_ok(ps_job_set(&job, options[0], options[1], status), status);
-    return ps_plan_search_best(arena, &m, &c, &job, control, out, status);
+    return ps_plan_search_best(arena, m, c, &job, control, out, status);
 }
 
 #define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
