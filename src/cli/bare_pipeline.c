@@ -255,14 +255,15 @@ ps_code ps_bare_pipeline_on(ps_arena *arena, const ps_bare_options *bare, const 
                          .backward_hop = ps_new(arena, ps_hop, shape.num_stages),
                          .device = ps_new(arena, ps_device, shape.num_devices)};
     for (int32_t stage = 0; stage < shape.num_stages; stage++)
-        out->stage[stage] = bare_stage(bare, stage % listed, ground->device[stage]);
+        out->stage[stage] = bare_stage(bare, stage < listed ? stage : stage - listed, ground->device[stage]);
     for (int32_t hop = 0; hop + 1 < shape.num_stages; hop++) {
         if (out->stage[hop].device == out->stage[hop + 1].device)
             continue; // nothing is sent
-        if (hop % listed == listed - 1)
+        int32_t own = hop < listed ? hop : hop - listed;
+        if (own == listed - 1)
             continue; // from one way to the other
-        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, hop % listed),
-                                         .latency_ns = ps_number_at(&bare->comm_latency, hop % listed)};
+        out->forward_hop[hop] = (ps_hop){.occupy_ns = ps_number_at(&bare->comm_occupy, own),
+                                         .latency_ns = ps_number_at(&bare->comm_latency, own)};
         out->backward_hop[hop] = out->forward_hop[hop];
     }
     for (int32_t device = 0; device < shape.num_devices; device++)

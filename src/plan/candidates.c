@@ -233,6 +233,28 @@ static void reject_without_recompute(candidate_walk *walk, const ps_schedule_fam
     reject(walk, &status);
 }
 
+// A family with as many stages a rank as it takes, 0: any number.
+static void walk_chunks(candidate_walk *walk, int32_t only)
+{
+    const ps_job *job = walk->context->job;
+    if (only > 0) {
+        walk->layout.vp = only;
+        bool pointless = job->schedule.count == 0 && job->vp.count == 0 && only > 1 && !has_layers_for(walk);
+        if (set_allows(&job->vp, only) && !pointless)
+            add_candidate(walk);
+        return;
+    }
+    for (int32_t index = 0; index < job->vp.count; index++) {
+        walk->layout.vp = job->vp.value[index];
+        add_candidate(walk);
+    }
+    for (size_t index = 0; job->vp.count == 0 && index < sizeof auto_chunks / sizeof auto_chunks[0]; index++) {
+        walk->layout.vp = auto_chunks[index];
+        if (has_layers_for(walk))
+            add_candidate(walk);
+    }
+}
+
 // Families that the job allows. On one pipeline rank they all run the same ops; one of them is enough.
 static void walk_schedules(candidate_walk *walk)
 {
@@ -252,23 +274,7 @@ static void walk_schedules(candidate_walk *walk)
             continue;
         }
         int32_t only = family->placement != PS_PLACEMENT_LOOP ? 2 : !family->virtual_stages ? 1 : 0;
-        if (only > 0) {
-            walk->layout.vp = only;
-            bool pointless = whole_choice && job->vp.count == 0 && only > 1 && !has_layers_for(walk);
-            if (set_allows(&job->vp, only) && !pointless)
-                add_candidate(walk);
-        } else if (job->vp.count > 0) {
-            for (int32_t index = 0; index < job->vp.count; index++) {
-                walk->layout.vp = job->vp.value[index];
-                add_candidate(walk);
-            }
-        } else {
-            for (size_t index = 0; index < sizeof auto_chunks / sizeof auto_chunks[0]; index++) {
-                walk->layout.vp = auto_chunks[index];
-                if (has_layers_for(walk))
-                    add_candidate(walk);
-            }
-        }
+        walk_chunks(walk, only);
     }
 }
 

@@ -156,10 +156,10 @@ void ps_cut_rebalance(ps_arena *arena, const ps_plan_context *context, const ps_
                        .table = candidate->table,
                        .layout = &folded,
                        .stages = stages,
-                       .first_layer = first_layer,
                        .stage = ps_new(arena, int64_t, stages),
                        .device = ps_new(arena, int64_t, folded.pp),
                        .after = ps_new(arena, int64_t, folded.pp)};
+    loads.first_layer = first_layer;
     sum_loads(&loads);
     int64_t budget = 4 * ps_multiply_saturating(stages, candidate->table->num_layers);
     int64_t chains = budget; // what chains may cost, in boundaries

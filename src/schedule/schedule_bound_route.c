@@ -112,7 +112,7 @@ static void walk_route(route_walk *w)
     }
     w->single = w->up + down + ps_bound_weight(w->p, ps_route_stage(route, 0));
     int64_t head = w->up;
-    int64_t back = w->up;
+    int64_t back = head;
     for (int32_t stop = last; stop >= 0; stop--) {
         int32_t s = ps_route_stage(route, stop);
         if (stop < last)

@@ -102,14 +102,13 @@ static void place_pattern(slot_table *table, int32_t device, ps_v_pattern patter
     int32_t microbatch[LISTS] = {0};
     first_slots(pattern, at);
     while (out->count < LISTS * table->microbatches) {
-        int least = NONE;
-        for (int list = 0; list < LISTS; list++)
-            if (microbatch[list] < table->microbatches && (least == NONE || at[list] < at[least]))
-                least = list;
+        int least = 0;
+        for (int list = 1; list < LISTS; list++)
+            least = at[list] < at[least] ? list : least;
         out->op[out->count] = least * table->microbatches + microbatch[least];
         out->slot[out->count++] = at[least];
         *slot_of(table, device, least, microbatch[least]++) = at[least];
-        at[least] += PERIOD;
+        at[least] = microbatch[least] < table->microbatches ? at[least] + PERIOD : INT32_MAX;
     }
 }
 
