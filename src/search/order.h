@@ -110,6 +110,17 @@ void ps_order_desk_new(ps_arena *arena, const ps_order_problem *problem, ps_orde
 ps_code ps_order_poll(const ps_order_desk *desk);
 void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_order *to);
 
+// When what an op ending at `end` sends over a hop is there. Where transfers queue, the hop's lane is busy until then.
+static inline int64_t ps_order_send(const ps_order_problem *problem, const ps_order_hop *hop, int64_t *lane_free_ns,
+                                    int64_t end)
+{
+    if (!problem->queues || hop->lane == PS_NO_LANE)
+        return end + hop->latency_ns;
+    int64_t *lane_free = &lane_free_ns[hop->lane];
+    *lane_free = (end > *lane_free ? end : *lane_free) + hop->occupy_ns;
+    return *lane_free + hop->latency_ns;
+}
+
 // Memory held once the op has ended, and while it runs with its transient, when `held` is held before it.
 int64_t ps_order_held_after(const ps_order_stage *stage, int32_t step, int64_t held);
 int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t held);

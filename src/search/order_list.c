@@ -234,13 +234,7 @@ static void post(ps_list *list, int32_t stage, int32_t step, int32_t microbatch,
     if (step == PS_STEP_WEIGHT || to < 0 || to >= problem->num_stages)
         return;
     const ps_order_hop *hop = &problem->stage[stage].hop[step];
-    int64_t passed = end;
-    if (problem->queues && hop->lane != PS_NO_LANE) {
-        int64_t *lane_free = &list->lane_free_ns[hop->lane];
-        passed = (end > *lane_free ? end : *lane_free) + hop->occupy_ns;
-        *lane_free = passed;
-    }
-    int64_t there = passed + hop->latency_ns;
+    int64_t there = ps_order_send(problem, hop, list->lane_free_ns, end);
     list->arrival_ns[(2 * (int64_t)to + step) * problem->num_microbatches + microbatch] = there;
     int32_t receiver = problem->stage[to].device;
     int64_t due = there > list->device[receiver].clock_ns ? there : list->device[receiver].clock_ns;

@@ -77,13 +77,8 @@ static void post(rounds *r, int32_t stage, int32_t step, int32_t microbatch, int
     if (step == PS_STEP_WEIGHT || to < 0 || to >= problem->num_stages)
         return;
     const ps_order_hop *hop = &problem->stage[stage].hop[step];
-    int64_t passed = end;
-    if (problem->queues && hop->lane != PS_NO_LANE) {
-        int64_t *lane_free = &r->lane_free_ns[hop->lane];
-        passed = (end > *lane_free ? end : *lane_free) + hop->occupy_ns;
-        *lane_free = passed;
-    }
-    r->arrival_ns[(2 * (int64_t)to + step) * problem->num_microbatches + microbatch] = passed + hop->latency_ns;
+    r->arrival_ns[(2 * (int64_t)to + step) * problem->num_microbatches + microbatch] =
+        ps_order_send(problem, hop, r->lane_free_ns, end);
 }
 
 static void put(rounds *r, int32_t stage, int32_t step)

@@ -46,14 +46,9 @@ static inline int32_t send(const ps_order_problem *problem, ps_order_trial *tria
     if (to < 0 || to >= problem->num_stages)
         return -1;
     const ps_order_hop *hop = &problem->stage[op.stage].hop[op.step];
-    int64_t passed = end;
-    if (problem->queues && hop->lane != PS_NO_LANE) {
-        int64_t *lane_free = &trial->lane_free_ns[hop->lane];
-        passed = (end > *lane_free ? end : *lane_free) + hop->occupy_ns;
-        *lane_free = passed;
-    }
     int32_t input = 2 * to + op.step;
-    trial->arrival_ns[(int64_t)input * problem->num_microbatches + op.microbatch] = passed + hop->latency_ns;
+    trial->arrival_ns[(int64_t)input * problem->num_microbatches + op.microbatch] =
+        ps_order_send(problem, hop, trial->lane_free_ns, end);
     int32_t receiver = problem->stage[to].device;
     if (trial->waits[receiver] != input)
         return -1;
