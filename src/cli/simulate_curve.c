@@ -19,8 +19,12 @@ static ps_code check_limits(const ps_number_list *limit, ps_status *status)
         int64_t before = i > 0 ? limit->value[i - 1] : 0;
         if (limit->value[i] > before)
             continue;
-        ps_fail(status, PS_USAGE, "bad-value", "--memory-curve: limit %" PRId64 " comes after %" PRId64,
-                limit->value[i], before);
+        if (i == 0)
+            ps_fail(status, PS_USAGE, "bad-value", "--memory-curve: a limit of %" PRId64 " holds nothing",
+                    limit->value[i]);
+        else
+            ps_fail(status, PS_USAGE, "bad-value", "--memory-curve: limit %" PRId64 " comes after %" PRId64,
+                    limit->value[i], before);
         return ps_fail_hint(status, "list limits above 0 that rise, as in 8,12,16");
     }
     return PS_OK;

@@ -199,9 +199,16 @@ static void log_start(ps_order_graph *g, int32_t at)
     g->was_ns[g->num_changed++] = g->order->start_ns[at];
 }
 
+// A move that makes devices wait for each other sends starts round in a circle, until some exceeds the limit. Where the
+// circle is of short ops and the limit far away that would take for ever, so that it also ends after as many looks as
+// no other move needs.
 static bool update_starts(ps_order_graph *g, int32_t low, int32_t high, int64_t limit_ns)
 {
+    enum { LOOKS = 8 };
+    int64_t most = g->visits + LOOKS * (int64_t)g->problem->first[g->problem->num_devices];
     while (g->num_heap > 0) {
+        if (g->visits > most)
+            return false;
         int32_t at = pop(g);
         int32_t device = stage_at(g, at)->device;
         int64_t there = input_ns(g, at);

@@ -343,5 +343,6 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
         return status->code;
     }
     out->proved = out->value_ns == out->bound_ns;
+    out->limit_hit = out->limit_hit && !out->proved; // nothing was left to find
     return ps_simulate(arena, pipeline, &out->schedule, &out->timeline, status);
 }

@@ -160,6 +160,22 @@ static void more_memory_never_costs_time(void **state)
     }
 }
 
+// Regression: moves that made devices wait for each other went round in circles of nanoseconds towards a limit of
+// minutes, and heard neither the budget nor the control.
+static void circles_of_short_ops_beside_long_ones_end(void **state)
+{
+    static const int64_t weight_ms[] = {1099511, 7, 2, 1, 1099511, 2, 1099511, 0, 2, 7};
+    costs cost = {.forward_ns = 1, .backward_input_ns = 1, .held_after_forward = 1};
+    ps_pipeline *pipeline = looped_stages(*state, 5, 10, 1, cost);
+    for (int32_t s = 0; s < 10; s++) {
+        int64_t weight = weight_ms[s] * 1000000;
+        pipeline->stage[s].duration_ns[PS_OP_BACKWARD_WEIGHT] = weight;
+        pipeline->stage[s].duration_ns[PS_OP_BACKWARD] = weight + 1;
+    }
+    ps_order_result result = search(*state, pipeline, (ps_order_options){.backward = PS_ORDER_EITHER});
+    assert_true(result.visits < 20000000);
+}
+
 static void routes_are_not_searched(void **state)
 {
     ps_order_options options = {.backward = PS_ORDER_EITHER, .effort = 1};
@@ -180,6 +196,7 @@ int main(void)
         test_in_arena(same_input_gives_the_same_schedule),
         test_in_arena(interrupted_search_gives_what_it_has),
         test_in_arena(more_memory_never_costs_time),
+        test_in_arena(circles_of_short_ops_beside_long_ones_end),
         test_in_arena(routes_are_not_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
