@@ -26,7 +26,6 @@ typedef struct bench_case {
     ps_order_options options;
     ps_order_result result;
     double took_s;
-    double bytes_per_op;
     ps_arena *arena;
 } bench_case;
 
@@ -36,7 +35,6 @@ static ps_code search(void *context, ps_status *status)
     double begun = now_s();
     PS_TRY(ps_order_search(c->arena, c->pipeline, &c->options, &c->result, status));
     c->took_s = now_s() - begun;
-    c->bytes_per_op = (double)ps_arena_used(c->arena) / (3.0 * c->pipeline->num_stages * c->pipeline->num_microbatches);
     return PS_OK;
 }
 
@@ -94,10 +92,10 @@ static void compare_row(const zero_bubble_row *row, int32_t effort, tally *t)
         double ratio = (double)c.result.value_ns / (double)row->value_ns;
         double gap = (double)c.result.value_ns / (double)c.result.bound_ns - 1;
         add(t, ratio, gap, &c);
-        printf("%-12s %-18s %2d %4d %-8s %12.3f %12.3f %8.5f %12.3f %8.3f%% %8.1f %6.0f%s\n", row->set, row->model,
+        printf("%-12s %-18s %2d %4d %-8s %12.3f %12.3f %8.5f %12.3f %8.3f%% %8.1f%s\n", row->set, row->model,
                (int)row->devices, (int)row->microbatches, row->span ? "span" : "makespan", 1e-6 * (double)row->value_ns,
                1e-6 * (double)c.result.value_ns, ratio, 1e-6 * (double)c.result.bound_ns, 100 * gap, 1e3 * c.took_s,
-               c.bytes_per_op, c.result.proved ? "  proved" : "");
+               c.result.proved ? "  proved" : "");
     }
     ps_arena_free(arena);
 }
@@ -107,8 +105,8 @@ static void compare_method(const char *method, int32_t effort)
     tally t = {0};
     zero_bubble_row row;
     FILE *table = zero_bubble_open();
-    printf("%s\n%-12s %-18s %2s %4s %-8s %12s %12s %8s %12s %9s %8s %6s\n", method, "set", "model", "p", "m", "metric",
-           "theirs ms", "ours ms", "ratio", "bound ms", "gap", "cpu ms", "B/op");
+    printf("%s\n%-12s %-18s %2s %4s %-8s %12s %12s %8s %12s %9s %8s\n", method, "set", "model", "p", "m", "metric",
+           "theirs ms", "ours ms", "ratio", "bound ms", "gap", "cpu ms");
     while (zero_bubble_next(table, method, &row))
         compare_row(&row, effort, &t);
     fclose(table);
