@@ -21,6 +21,35 @@ typedef struct ps_int_set {
 
 typedef enum ps_optimizer { PS_OPTIMIZER_ADAM, PS_OPTIMIZER_ADAMW, PS_OPTIMIZER_SGD, PS_OPTIMIZERS } ps_optimizer;
 
+// How context parallel ranks share attention.
+typedef enum ps_cp_method {
+    PS_CP_RING,       // keys and values travel around
+    PS_CP_ALL_TO_ALL, // heads are divided while attention runs (Ulysses)
+    PS_CP_METHODS
+} ps_cp_method;
+
+// How tokens reach their experts.
+typedef enum ps_dispatch {
+    PS_DISPATCH_ALL_TO_ALL, // one copy a chosen expert
+    PS_DISPATCH_DEDUP,      // one copy a rank and node that holds chosen experts (DeepEP)
+    PS_DISPATCHES
+} ps_dispatch;
+
+// What "selective" recomputes in every block; bits.
+typedef enum ps_recompute_part {
+    PS_RECOMPUTE_CORE_ATTENTION = 1,
+    PS_RECOMPUTE_NORM = 2,
+    PS_RECOMPUTE_ACTIVATION = 4, // of the FFN
+    PS_RECOMPUTE_MLA_UP = 8,     // up-projections of latent attention
+    PS_RECOMPUTE_MOE = 16,       // the whole expert FFN, its communication too
+    PS_RECOMPUTE_ATTENTION = 32, // the whole attention
+    PS_RECOMPUTE_FFN = 64        // the whole dense FFN
+} ps_recompute_part;
+
+enum { PS_PACKED_MAX = 4096 };
+
+typedef struct ps_calibration ps_calibration; // calibration.h
+
 typedef struct ps_job {
     int64_t global_batch_size; // sequences; required
     int64_t seq_length;        // tokens; required
@@ -29,6 +58,9 @@ typedef struct ps_job {
     ps_int_set pp;
     ps_int_set vp;
     ps_int_set dp;
+    ps_int_set cp;
+    ps_int_set ep;
+    ps_int_set etp;
     ps_int_set schedule;  // ps_schedule_kind values
     ps_int_set recompute; // ps_recompute values
     ps_precision precision;
@@ -41,15 +73,33 @@ typedef struct ps_job {
     bool sequence_parallel;
     bool overlap_grad_sync;
     bool overlap_tp;
+    bool overlap_ep; // expert all-to-all behind the other micro-batch's compute
+    bool fused_loss; // cross-entropy in one kernel
+    bool cuda_graphs;
+    bool head_parallel_moe; // experts are divided by heads of the latent instead of by expert (LatentMoE)
+    ps_cp_method cp_method;
+    ps_dispatch dispatch;
+    int32_t recompute_parts; // bits of ps_recompute_part
+    double expert_capacity;  // tokens an expert takes, by the mean; 0: all that come
+    double expert_imbalance; // tokens of the busiest expert parallel rank by the mean; 1: balanced
+    int64_t lora_rank;       // above 0: weights are frozen, adapters of this rank are trained
+    int32_t num_packed;      // sequences packed into one; 0: not packed
+    const int32_t *packed;   // [num_packed] their tokens; the sum is at most seq_length
+    int32_t sequence_chunks; // parts into which a causal sequence is cut; 1: whole
     bool optimizer_barrier;
-    bool extrapolate;             // measurements beyond their sizes
-    int64_t memory_reserve_bytes; // context, communicators, fragmentation; per device
-    int64_t memory_limit_bytes;   // 0: the device's usable memory
-    int64_t op_overhead_ns;       // added to every op
-    int64_t jitter_ppm;           // rank the best plans by their p95 when times vary by this share; 0: by time
-    int32_t jitter_samples;       // runs of each; of no account without jitter
-    int32_t effort;               // cuts tried a layout and more: counted, at least 1
-    int32_t threads;              // 0: all cores
+    bool extrapolate;                  // measurements beyond their sizes
+    const ps_calibration *calibration; // NULL: shipped constants
+    bool offload_optimizer;            // its state lives in host memory and is stepped there
+    double offload_activations;        // share of what a layer holds that waits in host memory
+    int64_t memory_reserve_bytes;      // context and communicators; per device
+    int64_t memory_framework_bytes;    // allocated beside the model: workspaces, small buffers
+    double memory_fragmentation;       // reserved by allocated bytes of the framework's allocator; at least 1
+    int64_t memory_limit_bytes;        // 0: the device's usable memory
+    int64_t op_overhead_ns;            // added to every op
+    int64_t jitter_ppm;                // rank the best plans by their p95 when times vary by this share; 0: by time
+    int32_t jitter_samples;            // runs of each; of no account without jitter
+    int32_t effort;                    // cuts tried a layout and more: counted, at least 1
+    int32_t threads;                   // 0: all cores
 } ps_job;
 
 // All defaults in one place.

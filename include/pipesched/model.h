@@ -18,9 +18,13 @@
 typedef enum ps_layer_class {
     PS_LAYER_TIMED,     // gives times; `kind` is free text
     PS_LAYER_EMBEDDING, // token (and learned position) embedding
-    PS_LAYER_DECODER,   // attention and dense or expert FFN, causal
+    PS_LAYER_DECODER,   // attention and dense or expert FFN, either of which may be absent; an encoder's block too
     PS_LAYER_NORM,      // final norm
-    PS_LAYER_HEAD       // output projection and cross-entropy loss
+    PS_LAYER_HEAD,      // output projection and cross-entropy loss
+    PS_LAYER_MAMBA,     // Mamba-2 mixer
+    PS_LAYER_MTP,       // multi-token prediction: projection of two hidden states, a decoder block, the shared head
+    PS_LAYER_PATCHES,   // patch embedding of an image, with its class token and learned positions
+    PS_LAYER_CLASSIFIER // head on one token a sequence
 } ps_layer_class;
 
 typedef enum ps_norm_kind { PS_NORM_RMS, PS_NORM_LAYER } ps_norm_kind;
@@ -28,22 +32,51 @@ typedef enum ps_norm_kind { PS_NORM_RMS, PS_NORM_LAYER } ps_norm_kind;
 // Architecture of a layer; figures that do not apply are 0.
 typedef struct ps_block {
     int64_t hidden_size;
-    int64_t vocab_size;        // embedding and head, unpadded
+    int64_t vocab_size;        // embedding and head, unpadded; classes of a classifier
     int64_t learned_positions; // rows of a learned position embedding
-    int64_t attention_heads;
+    int64_t sequence;       // tokens of its own, whatever the job's sequence: an encoder's or an image's; 0: the job's
+    int64_t cross_sequence; // tokens of an encoder's output that cross-attention reads; 0: no cross-attention
+
+    // Attention
+    int64_t attention_heads; // 0: the block has no attention
     int64_t kv_heads;
-    int64_t head_dim; // not always hidden_size / attention_heads
-    int64_t ffn_size; // dense FFN
+    int64_t head_dim;       // not always hidden_size / attention_heads; of latent attention the part without position
+    int64_t sliding_window; // tokens; 0: full attention
+    int64_t q_lora_rank;    // latent attention (MLA): queries through a bottleneck of this width; 0: projected directly
+    int64_t kv_lora_rank;   // latent attention: keys and values through this width; 0: no latent attention
+    int64_t rope_head_dim;  // latent attention: the part of a query or key head with position
+    int64_t value_head_dim; // latent attention: size of a value head
+    bool bidirectional;     // no causal mask
+    bool qkv_bias;
+    bool output_bias;
+    bool qk_norm;
+    bool attention_gate;  // the output is gated by a projection of the input, as wide as the queries
+    bool attention_sinks; // one learned logit a head
+
+    // Feed-forward
+    int64_t ffn_size; // dense FFN; 0: none
     int64_t experts;  // 0: dense
     int64_t experts_per_token;
     int64_t expert_ffn_size;
-    int64_t sliding_window; // tokens; 0: full attention
-    bool gated_ffn;         // three FFN matrices instead of two
-    bool qkv_bias;
-    bool output_bias;
+    int64_t shared_ffn_size;    // all shared experts together; 0: none
+    int64_t expert_latent_size; // width on which routed experts work; 0: hidden_size
+    bool gated_ffn;             // three FFN matrices instead of two
     bool ffn_bias;
-    bool qk_norm;
-    bool dropout; // trains with dropout masks
+    bool router_bias;
+    bool shared_gate; // the shared experts' output is weighted by a projection of the input
+
+    // Mamba-2
+    int64_t state_size;   // of the state space, a head
+    int64_t inner_size;   // channels of the mixer
+    int64_t mamba_heads;  // inner_size / head size
+    int64_t state_groups; // heads of a group share their input and output matrices of the state
+    int64_t conv_size;    // taps of the causal convolution
+
+    int64_t patch_inputs; // numbers in a patch: channels * patch size^2
+
+    bool dropout;  // trains with dropout masks
+    bool parallel; // attention and FFN read the same norm
+    int32_t norms; // a block's; 0: one before each of attention and FFN that it has
     ps_norm_kind norm;
 } ps_block;
 

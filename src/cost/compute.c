@@ -213,6 +213,10 @@ void ps_layer_compute_terms(const ps_rank_view *view, const ps_layer *layer, ps_
     case PS_LAYER_DECODER: add_decoder(view, layer->block, ledger); break;
     case PS_LAYER_NORM: add_norm(view, layer->block, ledger); break;
     case PS_LAYER_HEAD: add_head(view, layer->block, ledger); break;
+    case PS_LAYER_MAMBA:
+    case PS_LAYER_MTP:
+    case PS_LAYER_PATCHES:
+    case PS_LAYER_CLASSIFIER:
     case PS_LAYER_TIMED: break;
     }
 }

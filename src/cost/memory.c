@@ -154,6 +154,10 @@ void ps_layer_memory_terms(const ps_rank_view *view, const ps_layer *layer, ps_l
     case PS_LAYER_DECODER: add_decoder(view, block, ledger); break;
     case PS_LAYER_NORM: ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "norm input: w*T*h/sp", input); break;
     case PS_LAYER_HEAD: add_head(view, block, ledger); return; // nothing is sent on
+    case PS_LAYER_MAMBA:
+    case PS_LAYER_MTP:
+    case PS_LAYER_PATCHES:
+    case PS_LAYER_CLASSIFIER:
     case PS_LAYER_TIMED: return;
     }
     ps_ledger_add(ledger, PS_QUANTITY_OUTPUT, "layer output: w*T*h/sp", input);

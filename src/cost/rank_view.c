@@ -110,6 +110,10 @@ double ps_rank_parameters(const ps_rank_view *view, const ps_layer *layer)
                (double)block->hidden_size;
     case PS_LAYER_HEAD: return ps_rank_block_of(view, block).vocabulary * (double)block->hidden_size;
     case PS_LAYER_NORM:
+    case PS_LAYER_MAMBA:
+    case PS_LAYER_MTP:
+    case PS_LAYER_PATCHES:
+    case PS_LAYER_CLASSIFIER:
     case PS_LAYER_TIMED: break;
     }
     return (double)layer->parameters;

@@ -24,7 +24,12 @@ void ps_job_init(ps_job *job)
                     .sequence_parallel = true,
                     .overlap_grad_sync = true,
                     .overlap_tp = true,
+                    .fused_loss = true,
+                    .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
+                    .expert_imbalance = 1,
+                    .sequence_chunks = 1,
                     .optimizer_barrier = true,
+                    .memory_fragmentation = 1,
                     .memory_reserve_bytes = INT64_C(2) << 30,
                     .jitter_samples = 200,
                     .effort = 1};
@@ -38,7 +43,7 @@ const char *ps_optimizer_name(ps_optimizer optimizer)
 
 const char *ps_recompute_name(ps_recompute recompute)
 {
-    static const char *const names[PS_RECOMPUTES] = {"none", "full"};
+    static const char *const names[PS_RECOMPUTES] = {"none", "full", "selective"};
     return names[recompute];
 }
 

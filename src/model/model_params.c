@@ -75,6 +75,10 @@ static void count_parameters(const ps_block *block, ps_layer *layer)
         break;
     case PS_LAYER_NORM: layer->parameters = norm_parameters(block); break;
     case PS_LAYER_HEAD: layer->parameters = times(block->vocab_size, block->hidden_size); break;
+    case PS_LAYER_MAMBA:
+    case PS_LAYER_MTP:
+    case PS_LAYER_PATCHES:
+    case PS_LAYER_CLASSIFIER:
     case PS_LAYER_TIMED: break;
     }
     layer->active_parameters = layer->parameters;

@@ -281,7 +281,7 @@ static void walk_schedules(candidate_walk *walk)
 static void walk_recompute(candidate_walk *walk)
 {
     const ps_job *job = walk->context->job;
-    for (int32_t recompute = 0; recompute < PS_RECOMPUTES; recompute++) {
+    for (int32_t recompute = 0; recompute <= PS_RECOMPUTE_FULL; recompute++) {
         if (!set_allows(&job->recompute, recompute))
             continue;
         walk->layout.recompute = (ps_recompute)recompute;
