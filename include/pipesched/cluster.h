@@ -81,6 +81,26 @@ typedef struct ps_node_nic {
     ps_figure bytes_per_s;
 } ps_node_nic;
 
+typedef enum ps_collective {
+    PS_COLLECTIVE_ALL_REDUCE,
+    PS_COLLECTIVE_REDUCE_SCATTER,
+    PS_COLLECTIVE_ALL_GATHER,
+    PS_COLLECTIVE_ALL_TO_ALL,
+    PS_COLLECTIVES
+} ps_collective;
+const char *ps_collective_name(ps_collective collective); // "all_reduce", "reduce_scatter", "all_gather", "all_to_all"
+
+// Measured seconds of one collective among `ranks` GPUs by the bytes of the full tensor, ascending. Between two sizes a
+// line is drawn; below the first it takes the first's time, beyond the last the last's bandwidth.
+typedef struct ps_collective_curve {
+    ps_collective collective;
+    int32_t ranks;
+    bool across_nodes; // some of the ranks stood on other nodes
+    int32_t num_points;
+    const double *bytes;
+    const double *seconds;
+} ps_collective_curve;
+
 typedef struct ps_group {
     const char *name;
     int32_t nodes;
@@ -103,6 +123,8 @@ typedef struct ps_group {
     ps_node_link *node_link;
     int32_t num_node_nics;
     ps_node_nic *node_nic;
+    int32_t num_curves; // from a calibration
+    const ps_collective_curve *curve;
 } ps_group;
 
 typedef struct ps_cluster {
