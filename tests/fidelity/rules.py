@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules by which a row becomes a configuration, in words: printed at the head of the report, repeated in docs/fidelity.md."""
+
+RULES = [
+    "Sizes, degrees, batch, recompute and sequence parallelism are the row's; schedule, precision, sharding and experts its note's. No rule looks at a measured value or names a row.",
+    "Architecture beyond the sizes is the family's. GPT: biases, LayerNorm, plain FFN of 4 h unless given, learned positions, tied head. Nemotron: LayerNorm, plain FFN. Others: RMS norm, gated FFN, no biases, "
+    "a head of its own; Qwen3: heads of 128 with query and key norms; gpt-oss: heads of 64, attention biases, a window in every other block; DeepSeek and Kimi: latent attention of 1536, 512, 128 + 64 and 128.",
+    "V100 and A100: unfused attention with dropout, gradients reduced after the backward. Later GPUs: flash attention, no dropout, reduction overlapped, ZeRO-1. V100 and A100 of 40 GB (2020): fp16, gradients of 2 bytes.",
+    "Without a word on it: bf16, gradients of 4 bytes, sequence parallelism with tp above 1, 1F1B, or interleaved with vp above 1. Interleaved without a number of chunks: two. ZB-1p and ZB-2p: zb-h1 and zb-h2, "
+    "no barrier before the optimizer.",
+    "Tensor parallel exchanges are partly hidden (--overlap-tp) in NeMo and Megatron-Bridge and where the note says asyncTP. FSDP is ZeRO-3; under a pipeline weights stay gathered until the step, which is ZeRO-1.",
+    "Blocks are cut evenly over p v stages, embedding and head on top; with one fewer at both ends where the note says so or only L + 2 divides; else ceil(L / p v) a stage and what is left in the last.",
+    "What is not published is chosen by the prediction alone: the fastest of micro-batches 1, 2, 4, 8 and of the kinds of recompute that fits. A row without a batch takes that of a row of the same model and degrees.",
+    "Machines: 8 GPUs a node with a NIC each (100 Gb/s V100, 200 A100, 400 H100 and B200, 800 B300), nodes of 4 in NVLink domains of 16 for GB200 and GB300; RoCE where the note says so.",
+    "Time is compared in seconds. Memory: allocated is the peak without reserve and fragmentation; computed is state and activations of the first stage; reserved is with fragmentation; rounded GB are 10^9 bytes.",
+    "Two plans are of one job when source, model, GPUs, sequence, precision and software agree, and the global batch or the micro-batches a replica; throughput is compared.",
+]
+
+
+def print_rules():
+    print("Rules")
+    for number, rule in enumerate(RULES, 1):
+        print(f"  {number:2}. {rule}")
