@@ -37,8 +37,13 @@ typedef struct ps_gpu {
     ps_figure power_watts;
     ps_figure usd_per_hour;
     // Calibration constants of src/cost: reached share of the peak per class of work, and time per kernel.
-    ps_figure gemm_efficiency;
+    ps_figure gemm_efficiency;         // in 16 bits
+    ps_figure fp8_gemm_efficiency;     // of the peak in 8 bits
+    ps_figure fp4_gemm_efficiency;     // of the peak in 4 bits
+    ps_figure grouped_gemm_efficiency; // many small matrices, as of experts, in 16 bits
+    ps_figure batched_gemm_efficiency; // products inside other kernels, as of a scan
     ps_figure attention_efficiency;
+    ps_figure attention_backward_efficiency;
     ps_figure memory_efficiency;
     ps_figure kernel_seconds;
 } ps_gpu;

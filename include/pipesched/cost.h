@@ -28,8 +28,10 @@ typedef struct ps_layer_cost {
     int64_t recomputed_bytes; // what recompute brings back and the backward ends; within transient_bytes
     int64_t held_after_backward_input_bytes;
     int64_t transient_bytes;
-    int64_t output_bytes; // sent to the next stage, per rank
-    int64_t parameters;   // elements on this rank
+    int64_t output_bytes;      // sent to the next stage, per rank
+    int64_t parameters;        // elements on this rank
+    int64_t expert_parameters; // of these, trained ones of routed experts
+    int64_t frozen_parameters; // of these, frozen ones
     int64_t parameter_bytes;
     int64_t gradient_bytes;
     int64_t optimizer_bytes;
@@ -48,8 +50,8 @@ typedef struct ps_cost_table {
 
 // Times of a layer are those it gives, else measured, else predicted. Rules: precision-unsupported and
 // gpu-figure-missing (only where something is predicted), times-with-tp and times-with-micro-batch (layers known only
-// by the times they give), tp-heads, tp-ffn, measurement-missing, unsupported-cp, unsupported-ep: all PS_ILLEGAL;
-// out-of-range.
+// by the times they give), tp-heads, tp-ffn and the other rules of ranks over a model (src/cost/layout_rules.c),
+// measurement-missing: all PS_ILLEGAL; out-of-range.
 ps_code ps_cost_table_build(ps_arena *arena, const ps_model *model, const ps_group *group, const ps_job *job,
                             const ps_layout *layout, ps_cost_table *out, ps_status *status);
 

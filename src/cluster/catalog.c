@@ -30,7 +30,12 @@ static const char *const gpu_keys[] = {"name",
                                        "intra",
                                        "nic",
                                        "gemm_efficiency",
+                                       "fp8_gemm_efficiency",
+                                       "fp4_gemm_efficiency",
+                                       "grouped_gemm_efficiency",
+                                       "batched_gemm_efficiency",
                                        "attention_efficiency",
+                                       "attention_backward_efficiency",
                                        "memory_efficiency",
                                        "kernel_time",
                                        NULL};
@@ -127,6 +132,7 @@ static ps_code read_entry(ps_arena *arena, const ps_catalog *catalog, int32_t in
     PS_TRY(ps_json_get_string(object, "intra", PS_REQUIRED, &entry->intra, status));
     PS_TRY(ps_json_get_string(object, "nic", PS_REQUIRED, &entry->nic, status));
     fill_absent(arena, context.source, &entry->gpu);
+    ps_gpu_mark_unknown(&entry->gpu);
     return PS_OK;
 }
 

@@ -24,7 +24,12 @@ static const gpu_key gpu_keys[] = {
     {"power_watts", PS_FIGURE_NUMBER, offsetof(ps_gpu, power_watts)},
     {"usd_per_hour", PS_FIGURE_NUMBER, offsetof(ps_gpu, usd_per_hour)},
     {"gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, gemm_efficiency)},
+    {"fp8_gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, fp8_gemm_efficiency)},
+    {"fp4_gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, fp4_gemm_efficiency)},
+    {"grouped_gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, grouped_gemm_efficiency)},
+    {"batched_gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, batched_gemm_efficiency)},
     {"attention_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, attention_efficiency)},
+    {"attention_backward_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, attention_backward_efficiency)},
     {"memory_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, memory_efficiency)},
     {"kernel_time", PS_FIGURE_SECONDS, offsetof(ps_gpu, kernel_seconds)},
 };
@@ -89,6 +94,20 @@ ps_code ps_figure_read(const ps_figure_context *context, ps_json object, const c
     out->origin = assumed ? PS_ORIGIN_ASSUMED : context->origin;
     out->source = ps_text_copy(context->arena, source);
     return PS_OK;
+}
+
+void ps_gpu_mark_unknown(ps_gpu *gpu)
+{
+    const ps_figure unknown = {0, PS_ORIGIN_ASSUMED, ""};
+
+    for (size_t i = 0; i < sizeof gpu_keys / sizeof *gpu_keys; i++) {
+        ps_figure *field = (ps_figure *)(void *)((char *)gpu + gpu_keys[i].offset);
+        if (!field->source)
+            *field = unknown;
+    }
+    for (int i = 0; i < PS_PRECISIONS; i++)
+        if (!gpu->peak_flops[i].source)
+            gpu->peak_flops[i] = unknown;
 }
 
 static ps_code read_peaks(const ps_figure_context *context, ps_json peaks, ps_gpu *gpu, ps_status *status)

@@ -39,4 +39,7 @@ ps_code ps_gpu_read(const ps_figure_context *context, ps_json object, ps_gpu *gp
 // bandwidth, efficiency and latency of a link object.
 ps_code ps_link_read(const ps_figure_context *context, ps_json object, ps_link *link, ps_status *status);
 
+// Figures without a source become 0 with an empty one: not known.
+void ps_gpu_mark_unknown(ps_gpu *gpu);
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cluster/gpu_json.h"
 #include "pipesched/limits.h"
 
 const ps_node_settings ps_node_settings_none = {.intra_latency_ns = -1, .nics = -1, .nic_latency_ns = -1};
@@ -86,7 +87,6 @@ static const char *vendor_of(uint32_t id)
 // A GPU that the catalog lacks is shown as far as the file goes. Its peaks stay unknown: value 0 and an empty source.
 static void describe_unknown(ps_cluster_build *build, const ps_node_facts *facts, ps_catalog_entry *entry)
 {
-    const ps_figure unknown = {0, PS_ORIGIN_ASSUMED, ""};
     const ps_fact_gpu *gpu = &facts->gpu[0];
     ps_gpu *out = &entry->gpu;
 
@@ -94,11 +94,7 @@ static void describe_unknown(ps_cluster_build *build, const ps_node_facts *facts
     out->name = fact_label(build, gpu);
     out->vendor = vendor_of(gpu->vendor_id);
     out->fabric = "none";
-    out->memory_nominal_bytes = out->memory_usable_bytes = out->memory_bytes_per_s = unknown;
-    out->fabric_bytes_per_s = out->pcie_bytes_per_s = out->power_watts = out->usd_per_hour = unknown;
-    out->gemm_efficiency = out->attention_efficiency = out->memory_efficiency = out->kernel_seconds = unknown;
-    for (int i = 0; i < PS_PRECISIONS; i++)
-        out->peak_flops[i] = unknown;
+    ps_gpu_mark_unknown(out);
     if (gpu->pcie_bytes_per_s > 0)
         out->pcie_bytes_per_s = (ps_figure){gpu->pcie_bytes_per_s, PS_ORIGIN_READ, facts->source};
     ps_cluster_warn(build, "%s is not in the catalog: its peak rates are unknown; name a type with --gpu", out->name);

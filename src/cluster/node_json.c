@@ -14,12 +14,6 @@
 // What an unnamed GPU type is taken to reach when its description does not say.
 static void assume_constants(ps_gpu *gpu)
 {
-    const ps_figure unknown = {0, PS_ORIGIN_ASSUMED, ""};
-    ps_figure *optional[] = {&gpu->fabric_bytes_per_s, &gpu->pcie_bytes_per_s, &gpu->power_watts, &gpu->usd_per_hour};
-
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if (!optional[i]->source)
-            *optional[i] = unknown;
     if (!gpu->memory_usable_bytes.source)
         gpu->memory_usable_bytes =
             (ps_figure){0.97 * gpu->memory_nominal_bytes.value, PS_ORIGIN_ASSUMED, "assumed: 97 % of the nominal size"};
@@ -31,6 +25,7 @@ static void assume_constants(ps_gpu *gpu)
         gpu->memory_efficiency = (ps_figure){0.75, PS_ORIGIN_ASSUMED, "assumed"};
     if (!gpu->kernel_seconds.source)
         gpu->kernel_seconds = (ps_figure){8e-6, PS_ORIGIN_ASSUMED, "assumed"};
+    ps_gpu_mark_unknown(gpu);
 }
 
 static ps_code find_named(ps_cluster_build *build, ps_json at, const char *name, ps_catalog_entry *entry,
@@ -73,7 +68,12 @@ static ps_code read_described_gpu(ps_cluster_build *build, ps_json object, ps_ca
                                        "power_watts",
                                        "usd_per_hour",
                                        "gemm_efficiency",
+                                       "fp8_gemm_efficiency",
+                                       "fp4_gemm_efficiency",
+                                       "grouped_gemm_efficiency",
+                                       "batched_gemm_efficiency",
                                        "attention_efficiency",
+                                       "attention_backward_efficiency",
                                        "memory_efficiency",
                                        "kernel_time",
                                        NULL};

@@ -42,15 +42,7 @@ static double oversubscription_of_span(const ps_group *group, int64_t span)
     return worst;
 }
 
-// How the members of a collective stand: `local` in each of `domains` fast domains.
-typedef struct spread {
-    double local;
-    int64_t domains;
-    double intra_bytes_per_s;
-    double inter_bytes_per_s;
-} spread;
-
-static spread spread_of(const ps_group *group, int64_t ranks, int64_t stride)
+ps_spread ps_spread_of(const ps_group *group, int64_t ranks, int64_t stride)
 {
     int64_t domain = ps_group_domain_gpus(group);
     int64_t span = ranks * stride;
@@ -62,7 +54,7 @@ static spread spread_of(const ps_group *group, int64_t ranks, int64_t stride)
         local = (ranks + 1) / 2; // a block that does not divide the domain stands astride two of them
     if (local > ranks)
         local = ranks;
-    return (spread){
+    return (ps_spread){
         .local = (double)local,
         .domains = (ranks + local - 1) / local,
         .intra_bytes_per_s = reached_bytes_per_s(&group->intra),
@@ -86,7 +78,7 @@ static double largest(double a, double b)
     return a > b ? a : b;
 }
 
-static double local_all_reduce(spread s, double bytes)
+static double local_all_reduce(ps_spread s, double bytes)
 {
     double others = s.local - 1;
     double latency = PS_COST_ALL_REDUCE_BASE_SECONDS + PS_COST_ALL_REDUCE_STEP_SECONDS * others;
@@ -94,7 +86,7 @@ static double local_all_reduce(spread s, double bytes)
     return largest(least, latency + 2 * others / s.local * bytes / s.intra_bytes_per_s);
 }
 
-static double local_reduce_scatter(spread s, double bytes)
+static double local_reduce_scatter(ps_spread s, double bytes)
 {
     double others = s.local - 1;
     if (others <= 0)
@@ -104,7 +96,7 @@ static double local_reduce_scatter(spread s, double bytes)
 }
 
 // Between domains: `rounds` 1 for a reduce-scatter, 2 for an all-reduce, of each member's share of the tensor.
-static double across(const ps_group *group, spread s, double rounds, double bytes)
+static double across(const ps_group *group, ps_spread s, double rounds, double bytes)
 {
     double domains = (double)s.domains;
     double wire = rounds * (domains - 1) / domains * bytes / s.local;
@@ -115,7 +107,7 @@ double ps_all_reduce_seconds(const ps_group *group, int64_t ranks, int64_t strid
 {
     if (ranks <= 1 || bytes <= 0)
         return 0;
-    spread s = spread_of(group, ranks, stride);
+    ps_spread s = ps_spread_of(group, ranks, stride);
     if (s.domains == 1)
         return local_all_reduce(s, bytes);
     return 2 * local_reduce_scatter(s, bytes) + across(group, s, 2, bytes);
@@ -125,28 +117,30 @@ double ps_reduce_scatter_seconds(const ps_group *group, int64_t ranks, int64_t s
 {
     if (ranks <= 1 || bytes <= 0)
         return 0;
-    spread s = spread_of(group, ranks, stride);
+    ps_spread s = ps_spread_of(group, ranks, stride);
     double local = local_reduce_scatter(s, bytes);
     return s.domains == 1 ? local : local + across(group, s, 1, bytes);
 }
 
-static double exposed_share(const ps_rank_view *view)
+double ps_two_level_exchange_seconds(const ps_group *group, ps_spread s, double local_bytes, double remote_bytes)
 {
-    return view->job->overlap_tp ? 1 - PS_COST_TP_HIDDEN_SHARE : 1;
+    double local = local_bytes > 0 ? PS_COST_SCATTER_BASE_SECONDS + PS_COST_SCATTER_STEP_SECONDS * (s.local - 1) +
+                                         local_bytes / (s.intra_bytes_per_s * PS_COST_ALL_TO_ALL_SHARE)
+                                   : 0;
+    double remote = remote_bytes > 0 ? PS_COST_SCATTER_BASE_SECONDS + group->inter.latency_seconds.value +
+                                           remote_bytes / (s.inter_bytes_per_s * PS_COST_ALL_TO_ALL_SHARE)
+                                     : 0;
+    return largest(local, remote);
 }
 
-double ps_tp_half_exchange_seconds(const ps_rank_view *view, double bytes)
+double ps_all_to_all_seconds(const ps_group *group, int64_t ranks, int64_t stride, double bytes)
 {
-    if (!view->job->sequence_parallel)
+    if (ranks <= 1 || bytes <= 0)
         return 0;
-    return ps_reduce_scatter_seconds(view->group, view->layout->tp, 1, bytes) * exposed_share(view);
-}
-
-double ps_tp_exchange_seconds(const ps_rank_view *view, double bytes)
-{
-    if (view->job->sequence_parallel)
-        return 2 * ps_tp_half_exchange_seconds(view, bytes);
-    return ps_all_reduce_seconds(view->group, view->layout->tp, 1, bytes) * exposed_share(view);
+    ps_spread s = ps_spread_of(group, ranks, stride);
+    double away = ((double)ranks - s.local) / (double)ranks;
+    double beside = ((double)ranks - 1) / (double)ranks - away;
+    return ps_two_level_exchange_seconds(group, s, beside * bytes, away * bytes);
 }
 
 int64_t ps_cost_all_reduce_ns(const ps_group *group, int64_t ranks, int64_t stride, int64_t bytes)
@@ -190,7 +184,7 @@ static double pair_all_reduce_seconds(const ps_group *group, const ps_layout *la
     if (distance == 0 || bytes <= 0)
         return 0;
     bool cross = pairs_cross(low * block, distance, block, ps_group_domain_gpus(group));
-    spread s = {
+    ps_spread s = {
         .local = cross ? 1 : 2,
         .domains = cross ? 2 : 1,
         .intra_bytes_per_s = reached_bytes_per_s(&group->intra),
@@ -231,6 +225,13 @@ ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layou
             worst = level->oversubscription;
     }
     return link_of(&group->inter, worst);
+}
+
+ps_cost_link ps_cost_spread_link(const ps_group *group, int64_t ranks, int64_t stride)
+{
+    ps_spread s = ps_spread_of(group, ranks, stride);
+    return s.domains == 1 ? link_of(&group->intra, 1)
+                          : link_of(&group->inter, oversubscription_of_span(group, ranks * stride));
 }
 
 int64_t ps_cost_transfer_ns(ps_cost_link link, int64_t bytes)

@@ -15,8 +15,26 @@
 
 // Grouped GEMMs of experts reach less than one GEMM: 0.65 against 0.74 on A100 (SimuMax operator tables).
 #define PS_COST_GROUPED_GEMM_SHARE 0.88
-// FP8 GEMMs run 1.5 times as fast as BF16 where the peak doubles (NeMo 24.07 runs on H100).
+// Products of small matrices in batches, the scan of a state space among them (recalled: about half of a large GEMM).
+#define PS_COST_BATCHED_GEMM_SHARE 0.5
+// Where the catalog has no efficiency of GEMMs in 8 or 4 bits: they run 1.5 times as fast as BF16 where the peak
+// doubles (NeMo 24.07 runs on H100), and 4 bits gain less again (assumed).
 #define PS_COST_FP8_SHARE 0.75
+#define PS_COST_FP4_SHARE 0.6
+// Casting an element to 8 or 4 bits reads 2 bytes and writes it and its transposed copy.
+#define PS_COST_CAST_BYTES 4.0
+// Weight gradients multiply transposed operands: 0.71 against 0.74 of the peak on A100 (SimuMax operator tables, by
+// layout).
+#define PS_COST_WEIGHT_GRADIENT_SHARE 0.955
+
+// The host launches kernels one after the other: a layer takes at least this a kernel. A captured CUDA graph replays
+// them faster (recalled: 4 to 6 us and 1.5 us).
+#define PS_COST_LAUNCH_SECONDS 5e-6
+#define PS_COST_GRAPH_LAUNCH_SECONDS 1.5e-6
+
+// Flash attention fills and drains its tiles: a sequence of s tokens runs at s / (s + this) of the reached rate (A100
+// and H100 kernels at 1k to 16k tokens, Dao 2023, figures 4 to 6).
+#define PS_COST_FLASH_RAMP_TOKENS 512.0
 
 // Backward FLOP of core attention by those of the forward. Flash recomputes the scores (Dao 2023).
 #define PS_COST_FLASH_BACKWARD 2.5
@@ -26,14 +44,23 @@
 #define PS_COST_SCORE_DROPOUT_BYTES 5.0
 #define PS_COST_SCORE_KERNELS 4.0
 
+// FLOP of a state space's scan a token, channel and state: the chunked form's products (Megatron-LM's count), and
+// tokens of a chunk, between which states are kept.
+#define PS_COST_SCAN_FLOPS 7.0
+#define PS_COST_SCAN_CHUNK 256.0
+
 // Elementwise backward reads and writes about twice what the forward does.
 #define PS_COST_ELEMENTWISE_BACKWARD 2.0
 
 // Cross-entropy on the logits, fused, 2-byte precision: bytes moved an element (14 in all).
 #define PS_COST_LOSS_FORWARD_BYTES 6.0
 #define PS_COST_LOSS_BACKWARD_BYTES 8.0
+// The same in separate kernels on 32-bit logits (24 to 30 in all).
+#define PS_COST_PLAIN_LOSS_FORWARD_BYTES 12.0
+#define PS_COST_PLAIN_LOSS_BACKWARD_BYTES 16.0
 // Beyond the logits that are kept for the backward: 8 B an element in all fits the peaks of SimuMax' B200 runs.
 #define PS_COST_LOSS_TRANSIENT_BYTES 6.0
+#define PS_COST_PLAIN_LOSS_TRANSIENT_BYTES 10.0
 
 // The vocabulary is padded to this many rows a tensor parallel rank (Megatron-LM, --make-vocab-size-divisible-by).
 #define PS_COST_VOCABULARY_MULTIPLE 128
@@ -48,6 +75,9 @@
 #define PS_COST_SCATTER_BASE_SECONDS 24e-6
 #define PS_COST_SCATTER_STEP_SECONDS 5e-6
 
+// All-to-all reaches less than a ring: 0.597 against 0.742 of the fabric (SimuMax' B200 fit).
+#define PS_COST_ALL_TO_ALL_SHARE 0.8
+
 // A link whose bandwidth nobody knows: 100 Gb/s.
 #define PS_COST_LINK_BYTES_PER_S 12.5e9
 
@@ -61,5 +91,9 @@
 // master, two moments and the 2-byte weight (14), clear the gradient (4). SGD with momentum has one moment.
 #define PS_COST_ADAM_STEP_BYTES 34.0
 #define PS_COST_SGD_STEP_BYTES 26.0
+
+// Bytes that a GPU's share of a host moves, where the host steps the optimizer: 8 channels of DDR4-3200 over 8 GPUs
+// (recalled).
+#define PS_COST_HOST_BYTES_PER_S 25e9
 
 #endif

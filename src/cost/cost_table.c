@@ -2,8 +2,8 @@
 //
 // cost_table.c: one row a layer, and prefix sums so that a stage's cost is one subtraction.
 #include "base/number.h"
-#include "cost/compute.h"
 #include "cost/layer_terms.h"
+#include "cost/model_flops.h"
 
 #include <string.h>
 
@@ -27,8 +27,9 @@ static bool same_cost(const ps_model *model, int32_t i, int32_t j)
 
     return a->class_ == b->class_ && a->block == b->block && a->parameters == b->parameters &&
            a->shared_parameters == b->shared_parameters && a->shared_with == b->shared_with &&
-           a->active_parameters == b->active_parameters && a->forward_ns == b->forward_ns &&
-           a->backward_input_ns == b->backward_input_ns && a->backward_weight_ns == b->backward_weight_ns &&
+           a->active_parameters == b->active_parameters && a->expert_parameters == b->expert_parameters &&
+           a->forward_ns == b->forward_ns && a->backward_input_ns == b->backward_input_ns &&
+           a->backward_weight_ns == b->backward_weight_ns &&
            a->held_after_forward_bytes == b->held_after_forward_bytes &&
            a->held_after_backward_input_bytes == b->held_after_backward_input_bytes &&
            a->transient_bytes == b->transient_bytes && a->output_bytes == b->output_bytes &&
@@ -68,6 +69,8 @@ static ps_code add_costs(const ps_layer_cost *a, const ps_layer_cost *b, ps_laye
     PS_TRY(add_to(&out->parameter_bytes, b->parameter_bytes, status));
     PS_TRY(add_to(&out->gradient_bytes, b->gradient_bytes, status));
     PS_TRY(add_to(&out->optimizer_bytes, b->optimizer_bytes, status));
+    PS_TRY(add_to(&out->expert_parameters, b->expert_parameters, status));
+    PS_TRY(add_to(&out->frozen_parameters, b->frozen_parameters, status));
     return add_to(&out->copy_parameters, b->copy_parameters, status);
 }
 

@@ -15,34 +15,80 @@ static int32_t bucket_count(const ps_rank_view *view, const ps_layer_cost *sum)
     return buckets < 1 ? 1 : buckets > INT32_MAX ? INT32_MAX : (int32_t)buckets;
 }
 
-static double step_seconds(const ps_rank_view *view, double parameters)
+// Elements of one kind on a rank, and the ranks `stride` apart that hold the same.
+typedef struct replicated {
+    double elements;
+    int64_t ranks;
+    int64_t stride;
+} replicated;
+
+static replicated dense_of(const ps_layout *layout, const ps_layer_cost *sum)
 {
-    double shards = view->layout->zero >= 1 ? (double)view->layout->dp * (double)view->layout->cp : 1;
-    double bytes = view->job->optimizer == PS_OPTIMIZER_SGD ? PS_COST_SGD_STEP_BYTES : PS_COST_ADAM_STEP_BYTES;
-    return view->memory_bytes_per_s > 0 ? parameters / shards * bytes / view->memory_bytes_per_s : 0;
+    int64_t dense = sum->parameters - sum->expert_parameters - sum->frozen_parameters + sum->copy_parameters;
+    return (replicated){(double)(dense > 0 ? dense : 0), ps_rank_replicas(layout), layout->tp};
+}
+
+static replicated experts_of(const ps_layout *layout, const ps_layer_cost *sum)
+{
+    return (replicated){(double)sum->expert_parameters, ps_rank_expert_replicas(layout),
+                        ps_rank_etp(layout) * layout->ep};
+}
+
+static double step_bytes(ps_optimizer optimizer)
+{
+    switch (optimizer) {
+    case PS_OPTIMIZER_SGD: return PS_COST_SGD_STEP_BYTES;
+    case PS_OPTIMIZER_ADAM:
+    case PS_OPTIMIZER_ADAMW:
+    case PS_OPTIMIZERS: break;
+    }
+    return PS_COST_ADAM_STEP_BYTES;
+}
+
+// Offloaded, gradients go to the host and weights come back over PCIe, and the host's memory moves the state.
+static double step_seconds(const ps_rank_view *view, replicated r)
+{
+    double elements = r.elements / (view->layout->zero >= 1 ? (double)r.ranks : 1);
+    double bytes = elements * step_bytes(view->job->optimizer);
+
+    if (view->job->offload_optimizer) {
+        double pcie = view->group->gpu.pcie_bytes_per_s.value > 0 ? view->group->gpu.pcie_bytes_per_s.value
+                                                                  : PS_COST_LINK_BYTES_PER_S;
+        return elements * ((double)view->job->gradient_bytes + view->element_bytes) / pcie +
+               bytes / PS_COST_HOST_BYTES_PER_S;
+    }
+    return view->memory_bytes_per_s > 0 ? bytes / view->memory_bytes_per_s : 0;
+}
+
+// ZeRO-3 pays for both inside its layers' times. ZeRO-2 keeps only shards, so every micro-batch reduces.
+static double reduce_seconds(const ps_rank_view *view, replicated r)
+{
+    double bytes = r.elements * (double)view->job->gradient_bytes;
+
+    if (view->layout->zero == 0)
+        return ps_all_reduce_seconds(view->group, r.ranks, r.stride, bytes);
+    return view->layout->zero < 3 ? ps_reduce_scatter_seconds(view->group, r.ranks, r.stride, bytes) : 0;
+}
+
+static double gather_seconds(const ps_rank_view *view, replicated r)
+{
+    if (view->layout->zero != 1 && view->layout->zero != 2)
+        return 0;
+    return ps_reduce_scatter_seconds(view->group, r.ranks, r.stride, r.elements * view->element_bytes);
 }
 
 ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, const ps_layout *layout,
                                     const ps_layer_cost *sum)
 {
     ps_rank_view view = ps_rank_view_of(group, job, layout);
-    int64_t ranks = (int64_t)layout->dp * layout->cp;
-    double parameters = (double)sum->parameters + (double)sum->copy_parameters;
-    double gradient_bytes = parameters * (double)job->gradient_bytes;
-    double reduce = 0;
-    double gather = 0;
+    replicated dense = dense_of(layout, sum);
+    replicated experts = experts_of(layout, sum);
+    double factor = ps_calibration_factor(job, PS_FACTOR_DP);
 
-    // ZeRO-3 pays for both inside its layers' times. ZeRO-2 keeps only shards, so every micro-batch reduces.
-    if (layout->zero == 0)
-        reduce = ps_all_reduce_seconds(group, ranks, layout->tp, gradient_bytes);
-    else if (layout->zero < 3)
-        reduce = ps_reduce_scatter_seconds(group, ranks, layout->tp, gradient_bytes);
-    if (layout->zero == 1 || layout->zero == 2)
-        gather = ps_reduce_scatter_seconds(group, ranks, layout->tp, view.element_bytes * parameters);
     return (ps_iteration_cost){
-        .reduce_ns = ps_ns_clamped(reduce),
-        .optimizer_ns = ps_ns_clamped(step_seconds(&view, parameters)),
-        .gather_ns = ps_ns_clamped(gather),
+        .reduce_ns = ps_ns_clamped(factor * (reduce_seconds(&view, dense) + reduce_seconds(&view, experts))),
+        .optimizer_ns = ps_ns_clamped(step_seconds(&view, dense) + step_seconds(&view, experts)),
+        .gather_ns = ps_ns_clamped(factor * (gather_seconds(&view, dense) + gather_seconds(&view, experts))),
         .buckets = bucket_count(&view, sum),
     };
 }

@@ -4,19 +4,21 @@
 #include "cost/layer_terms.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "cost/communication.h"
-#include "cost/compute.h"
 #include "cost/measurements.h"
-#include "cost/memory.h"
+#include "cost/predicted.h"
+#include "cost/state.h"
 #include "pipesched/limits.h"
 
 // Figures in a layer are those of one micro-batch of one sequence on one GPU; without an architecture they are all
 // there is, and layout_rules.c has refused other layouts.
 static bool given_figures_hold(const ps_rank_view *view, const ps_layer *layer)
 {
-    return !layer->block || (view->layout->tp == 1 && view->layout->micro_batch_size == 1);
+    return !layer->block || (view->layout->tp == 1 && view->layout->cp == 1 && view->layout->ep == 1 &&
+                             view->layout->micro_batch_size == 1);
 }
 
 static void add_given_ns(ps_ledger *ledger, ps_quantity quantity, int64_t ns)
@@ -25,15 +27,45 @@ static void add_given_ns(ps_ledger *ledger, ps_quantity quantity, int64_t ns)
         ps_ledger_add(ledger, quantity, "given", (double)ns * 1e-9);
 }
 
-static ps_code add_times(const ps_rank_view *view, const ps_model *model, const ps_layer *layer, ps_ledger *ledger,
-                         ps_time_source *source, ps_status *status)
+// Share of the forward that recompute runs again: of what the architecture predicts.
+static ps_code recomputed_share(const ps_rank_view *view, const ps_layer *layer, double *share, ps_status *status)
+{
+    ps_ledger predicted = {0};
+
+    *share = 0;
+    if (!layer->block || !ps_layer_is_recomputed(layer) || view->layout->recompute == PS_RECOMPUTE_NONE)
+        return PS_OK;
+    *share = 1;
+    if (view->layout->recompute == PS_RECOMPUTE_FULL)
+        return PS_OK;
+    PS_TRY(ps_rank_view_check_gpu(view, status));
+    ps_predicted_terms(view, layer, &predicted);
+    *share = predicted.sum[PS_QUANTITY_RECOMPUTE] / predicted.sum[PS_QUANTITY_FORWARD];
+    return PS_OK;
+}
+
+// What is known of the passes is not predicted.
+static ps_code close_times(const ps_rank_view *view, const ps_layer *layer, ps_ledger *ledger, ps_status *status)
+{
+    double share = 0;
+
+    PS_TRY(recomputed_share(view, layer, &share, status));
+    ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again, as much of it as is recomputed",
+                  share * ledger->sum[PS_QUANTITY_FORWARD]);
+    for (ps_quantity quantity = PS_QUANTITY_FORWARD; quantity <= PS_QUANTITY_RECOMPUTE; quantity++)
+        ledger->closed[quantity] = true;
+    return PS_OK;
+}
+
+static ps_code add_known_times(const ps_rank_view *view, const ps_model *model, const ps_layer *layer,
+                               ps_ledger *ledger, ps_time_source *source, ps_status *status)
 {
     if (layer->forward_ns >= 0 && given_figures_hold(view, layer)) {
         *source = PS_TIMES_GIVEN;
         add_given_ns(ledger, PS_QUANTITY_FORWARD, layer->forward_ns);
         add_given_ns(ledger, PS_QUANTITY_BACKWARD_INPUT, layer->backward_input_ns);
         add_given_ns(ledger, PS_QUANTITY_BACKWARD_WEIGHT, layer->backward_weight_ns);
-        return PS_OK;
+        return close_times(view, layer, ledger, status);
     }
     ps_measured_times measured;
     PS_TRY(ps_measured_times_find(view, model, layer, &measured, status));
@@ -42,35 +74,42 @@ static ps_code add_times(const ps_rank_view *view, const ps_model *model, const 
         ps_ledger_add(ledger, PS_QUANTITY_FORWARD, measured.how, measured.forward_seconds);
         ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_INPUT, measured.how, measured.backward_input_seconds);
         ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_WEIGHT, measured.how, measured.backward_weight_seconds);
-        return PS_OK;
+        return close_times(view, layer, ledger, status);
     }
     *source = PS_TIMES_PREDICTED;
-    PS_TRY(ps_rank_view_check_gpu(view, status));
-    ps_layer_compute_terms(view, layer, ledger);
-    return PS_OK;
+    return ps_rank_view_check_gpu(view, status);
+}
+
+static double gather_seconds(const ps_rank_view *view, ps_rank_weights weights, double element_bytes)
+{
+    const ps_layout *layout = view->layout;
+    double dense = ps_reduce_scatter_seconds(view->group, ps_rank_replicas(layout), layout->tp,
+                                             element_bytes * (weights.dense + weights.frozen));
+    double expert = ps_reduce_scatter_seconds(view->group, ps_rank_expert_replicas(layout),
+                                              ps_rank_etp(layout) * layout->ep, element_bytes * weights.expert);
+    return (dense + expert) * ps_calibration_factor(view->job, PS_FACTOR_DP);
+}
+
+static void add_beyond(ps_ledger *ledger, ps_quantity quantity, double seconds)
+{
+    static const char formula[] = "ZeRO-3: gather of w*P or scatter of gradients beyond the pass that hides it";
+
+    if (seconds > ledger->sum[quantity])
+        ps_ledger_add(ledger, quantity, formula, seconds - ledger->sum[quantity]);
 }
 
 // ZeRO-3 gathers a layer's weights before each pass and scatters its gradients after; what the pass does not hide is
 // added, which makes each pass max(compute, communication).
-static void add_zero3_exposed(const ps_rank_view *view, double parameters, ps_ledger *ledger)
+static void add_zero3_exposed(const ps_rank_view *view, ps_rank_weights weights, ps_ledger *ledger)
 {
-    const ps_layout *layout = view->layout;
-    int64_t ranks = (int64_t)layout->dp * layout->cp;
+    ps_rank_weights trained = {.dense = weights.dense, .expert = weights.expert};
 
-    if (layout->zero < 3 || ranks == 1)
+    if (view->layout->zero < 3)
         return;
-    double gather = ps_reduce_scatter_seconds(view->group, ranks, layout->tp, view->element_bytes * parameters);
-    double scatter =
-        ps_reduce_scatter_seconds(view->group, ranks, layout->tp, (double)view->job->gradient_bytes * parameters);
-    static const char formula[] = "ZeRO-3: gather of w*P or scatter of gradients beyond the pass that hides it";
-    const double *sum = ledger->sum;
-
-    if (gather > sum[PS_QUANTITY_FORWARD])
-        ps_ledger_add(ledger, PS_QUANTITY_FORWARD, formula, gather - sum[PS_QUANTITY_FORWARD]);
-    if (gather > sum[PS_QUANTITY_BACKWARD_INPUT])
-        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_INPUT, formula, gather - sum[PS_QUANTITY_BACKWARD_INPUT]);
-    if (scatter > sum[PS_QUANTITY_BACKWARD_WEIGHT])
-        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_WEIGHT, formula, scatter - sum[PS_QUANTITY_BACKWARD_WEIGHT]);
+    double gather = gather_seconds(view, weights, view->element_bytes);
+    add_beyond(ledger, PS_QUANTITY_FORWARD, gather);
+    add_beyond(ledger, PS_QUANTITY_BACKWARD_INPUT, gather);
+    add_beyond(ledger, PS_QUANTITY_BACKWARD_WEIGHT, gather_seconds(view, trained, (double)view->job->gradient_bytes));
 }
 
 // A layer without architecture recomputes from its input, which is the output of the layer before, where that is
@@ -85,6 +124,7 @@ static void add_timed_recompute(const ps_model *model, int32_t index, ps_ledger 
         ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "given", (double)held);
         return;
     }
+    ledger->closed[PS_QUANTITY_RECOMPUTE] = false;
     ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again", ledger->sum[PS_QUANTITY_FORWARD]);
     ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "input: output of the layer before", (double)input);
     ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTED, "given", (double)held);
@@ -120,40 +160,36 @@ static void add_given_bytes(ps_ledger *ledger, ps_quantity quantity, int64_t byt
     ledger->closed[quantity] = true;
 }
 
-static void add_memory(const ps_rank_view *view, const ps_model *model, int32_t index, ps_ledger *ledger)
+// Recompute changes what is held and while a layer runs, so given figures of those hold only without it.
+static void add_given_memory(const ps_rank_view *view, const ps_layer *layer, ps_ledger *ledger)
 {
-    const ps_layer *layer = &model->layer[index];
-    bool full = view->layout->recompute == PS_RECOMPUTE_FULL && layer->class_ == PS_LAYER_DECODER;
+    bool changed = view->layout->recompute != PS_RECOMPUTE_NONE && ps_layer_is_recomputed(layer);
 
-    if (!layer->block) {
-        add_timed_memory(view, model, index, ledger);
+    if (!given_figures_hold(view, layer))
         return;
-    }
-    if (full)
-        ps_ledger_add(ledger, PS_QUANTITY_RECOMPUTE, "the forward again", ledger->sum[PS_QUANTITY_FORWARD]);
-    if (given_figures_hold(view, layer)) {
-        add_given_bytes(ledger, PS_QUANTITY_HELD_FORWARD, full ? PS_NOT_GIVEN : layer->held_after_forward_bytes);
-        add_given_bytes(ledger, PS_QUANTITY_HELD_BACKWARD_INPUT, layer->held_after_backward_input_bytes);
-        add_given_bytes(ledger, PS_QUANTITY_TRANSIENT, full ? PS_NOT_GIVEN : layer->transient_bytes);
-        add_given_bytes(ledger, PS_QUANTITY_OUTPUT, layer->output_bytes);
-    }
-    ps_layer_memory_terms(view, layer, ledger);
-    ledger->closed[PS_QUANTITY_TRANSIENT] = false; // state below may add to it
+    add_given_bytes(ledger, PS_QUANTITY_HELD_FORWARD, changed ? PS_NOT_GIVEN : layer->held_after_forward_bytes);
+    add_given_bytes(ledger, PS_QUANTITY_HELD_BACKWARD_INPUT, layer->held_after_backward_input_bytes);
+    add_given_bytes(ledger, PS_QUANTITY_TRANSIENT, changed ? PS_NOT_GIVEN : layer->transient_bytes);
+    add_given_bytes(ledger, PS_QUANTITY_OUTPUT, layer->output_bytes);
 }
 
 ps_code ps_layer_terms(const ps_rank_view *view, const ps_model *model, int32_t layer, ps_ledger *ledger,
                        ps_time_source *source, ps_status *status)
 {
     const ps_layer *l = &model->layer[layer];
-    double parameters = ps_rank_parameters(view, l);
+    ps_rank_weights weights = ps_rank_weights_of(view, l);
 
     ledger->layer = l->name;
-    PS_TRY(add_times(view, model, l, ledger, source, status));
-    add_memory(view, model, layer, ledger);
-    add_zero3_exposed(view, parameters, ledger);
-    ps_layer_state_terms(view, parameters, ledger);
-    ps_ledger_add(ledger, PS_QUANTITY_COPY_PARAMETERS, "elements shared with another layer: P of a copy",
-                  ps_rank_copy_parameters(view, l));
+    PS_TRY(add_known_times(view, model, l, ledger, source, status));
+    if (l->block) {
+        add_given_memory(view, l, ledger);
+        ps_predicted_terms(view, l, ledger);
+    } else {
+        add_timed_memory(view, model, layer, ledger);
+    }
+    memset(ledger->closed, 0, sizeof ledger->closed); // what follows comes on top of given figures too
+    add_zero3_exposed(view, weights, ledger);
+    ps_state_terms(view, weights, ledger);
     return PS_OK;
 }
 
@@ -176,6 +212,8 @@ ps_code ps_layer_cost_of(const ps_ledger *ledger, ps_layer_cost *out, ps_status 
         {PS_QUANTITY_TRANSIENT, &out->transient_bytes},
         {PS_QUANTITY_OUTPUT, &out->output_bytes},
         {PS_QUANTITY_PARAMETERS, &out->parameters},
+        {PS_QUANTITY_EXPERT_PARAMETERS, &out->expert_parameters},
+        {PS_QUANTITY_FROZEN_PARAMETERS, &out->frozen_parameters},
         {PS_QUANTITY_COPY_PARAMETERS, &out->copy_parameters},
         {PS_QUANTITY_PARAMETER_BYTES, &out->parameter_bytes},
         {PS_QUANTITY_GRADIENT_BYTES, &out->gradient_bytes},

@@ -22,6 +22,8 @@ typedef enum ps_quantity {
     PS_QUANTITY_TRANSIENT,
     PS_QUANTITY_OUTPUT,
     PS_QUANTITY_PARAMETERS, // elements
+    PS_QUANTITY_EXPERT_PARAMETERS,
+    PS_QUANTITY_FROZEN_PARAMETERS,
     PS_QUANTITY_COPY_PARAMETERS,
     PS_QUANTITY_PARAMETER_BYTES,
     PS_QUANTITY_GRADIENT_BYTES,
@@ -31,13 +33,20 @@ typedef enum ps_quantity {
 
 typedef struct ps_ledger {
     double sum[PS_QUANTITIES];
-    bool closed[PS_QUANTITIES]; // given by the user: further terms are ignored
-    ps_arena *arena;            // NULL: terms are not kept
-    const char *layer;          // name for the terms
+    double kernels[PS_QUANTITIES]; // launched in each pass
+    bool closed[PS_QUANTITIES];    // given by the user: further terms are ignored
+    // While set, what is entered runs again before the backward: forward time is recompute time too, and what is held
+    // after the forward is brought back instead.
+    bool recomputed;
+    ps_arena *arena;   // NULL: terms are not kept
+    const char *layer; // name for the terms
     ps_vec(ps_cost_term) terms;
 } ps_ledger;
 
 // `formula` must live as long as the terms. Terms that are 0 are not kept.
 void ps_ledger_add(ps_ledger *ledger, ps_quantity quantity, const char *formula, double value);
+// A time that launches `kernels` kernels.
+void ps_ledger_add_kernels(ps_ledger *ledger, ps_quantity quantity, const char *formula, double seconds,
+                           double kernels);
 
 #endif

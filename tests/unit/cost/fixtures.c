@@ -156,7 +156,10 @@ ps_job plain_job(int64_t seq_length)
                     .optimizer_bytes = 4,
                     .flash_attention = true,
                     .sequence_parallel = true,
-                    .overlap_grad_sync = true};
+                    .overlap_grad_sync = true,
+                    .fused_loss = true,
+                    .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
+                    .expert_imbalance = 1};
 }
 
 ps_layout plain_layout(void)

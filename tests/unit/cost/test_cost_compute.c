@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/compute.h"
+#include "cost/model_flops.h"
 
+#include "cost/constants.h"
 #include "unit/cost/fixtures.h"
 
 // A GPU without memory or kernel time: what is left is FLOP over the rate.
@@ -25,9 +26,10 @@ static void gpt_backward_splits_as_in_the_zero_bubble_paper(void **state)
     ps_layer_cost cost = cost_of(*state, &model, &group, &job, &layout).layer[1];
 
     double unit = 24.0 * 4096;
-    assert_near((double)cost.forward_ns / (double)cost.backward_weight_ns, (unit + 4 * 2048) / unit, 1e-6);
-    assert_near((double)cost.backward_input_ns / (double)cost.backward_weight_ns, (unit + 8 * 2048) / unit, 1e-6);
-    assert_near((double)cost.backward_weight_ns, 24.0 * 2048 * 4096 * 4096 / (312e12 * 0.74) * 1e9, 1e-6);
+    double weight = (double)cost.backward_weight_ns * PS_COST_WEIGHT_GRADIENT_SHARE;
+    assert_near((double)cost.forward_ns / weight, (unit + 4 * 2048) / unit, 1e-6);
+    assert_near((double)cost.backward_input_ns / weight, (unit + 8 * 2048) / unit, 1e-6);
+    assert_near(weight, 24.0 * 2048 * 4096 * 4096 / (312e12 * 0.74) * 1e9, 1e-6);
 }
 
 // Flash attention skips the masked half forward and recomputes scores backward: 2.5 times its forward.
@@ -41,8 +43,10 @@ static void flash_attention_costs_half_forward_and_two_and_a_half_times_that_bac
     ps_layer_cost cost = cost_of(*state, &model, &group, &job, &layout).layer[1];
 
     double unit = 24.0 * 4096;
-    assert_near((double)cost.forward_ns / (double)cost.backward_weight_ns, (unit + 2 * 2048) / unit, 1e-6);
-    assert_near((double)cost.backward_input_ns / (double)cost.backward_weight_ns, (unit + 5 * 2048) / unit, 1e-6);
+    double weight = (double)cost.backward_weight_ns * PS_COST_WEIGHT_GRADIENT_SHARE;
+    double core = 2 * 2048 + 2 * PS_COST_FLASH_RAMP_TOKENS; // the ramp of a short sequence
+    assert_near((double)cost.forward_ns / weight, (unit + core) / unit, 1e-6);
+    assert_near((double)cost.backward_input_ns / weight, (unit + 2.5 * core) / unit, 1e-6);
 }
 
 static int64_t all_passes(const ps_layer_cost *cost)
@@ -77,7 +81,8 @@ static void sliding_window_shortens_only_attention(void **state)
     ps_layer_cost cb = cost_of(*state, &b, &group, &job, &layout).layer[1];
 
     // Mean keys of a query: 4096 of 8192 without a window, 4096 * (1 - 4096 / 16384) = 3072 with.
-    double saved = 4.0 * 8192 * 1024 * 4096 / (312e12 * 0.74) * 1e9;
+    double ramp = (8192 + PS_COST_FLASH_RAMP_TOKENS) / 8192;
+    double saved = ramp * 4.0 * 8192 * 1024 * 4096 / (312e12 * 0.74) * 1e9;
     assert_near((double)(ca.forward_ns - cb.forward_ns), saved, 1e-4);
     assert_int_equal(ca.backward_weight_ns, cb.backward_weight_ns);
     windowed.sliding_window = 8192;

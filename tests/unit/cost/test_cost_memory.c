@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cost/memory.h"
+#include "pipesched/cost.h"
 
 #include "unit/cost/fixtures.h"
 

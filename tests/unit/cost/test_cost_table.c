@@ -112,11 +112,24 @@ static void refusals_name_the_nearest_that_works(void **state)
     assert_string_equal(status.hint, "use --tp 256");
 
     layout = plain_layout();
-    layout.cp = 2;
-    assert_string_equal(rule_of_refusal(*state, &model, &group, &job, &layout, &status), "unsupported-cp");
+    layout.cp = 3;
+    assert_string_equal(rule_of_refusal(*state, &model, &group, &job, &layout, &status), "cp-sequence");
+    assert_string_equal(status.hint, "use --cp 2, or a --seq-length that is a multiple of 6");
+    job.cp_method = PS_CP_ALL_TO_ALL;
+    layout.cp = 64;
+    assert_string_equal(rule_of_refusal(*state, &model, &group, &job, &layout, &status), "cp-heads");
+    assert_string_equal(status.hint, "use --cp 32 or --cp-method ring");
+
+    ps_block experts = mixtral_block();
+    ps_model mixture = transformer(*state, &experts, 1, false);
     layout = plain_layout();
+    layout.ep = 3;
+    assert_string_equal(rule_of_refusal(*state, &mixture, &group, &job, &layout, &status), "ep-experts");
+    assert_string_equal(status.hint, "use --ep 2");
     layout.ep = 2;
-    assert_string_equal(rule_of_refusal(*state, &model, &group, &job, &layout, &status), "unsupported-ep");
+    layout.etp = 3;
+    assert_string_equal(rule_of_refusal(*state, &mixture, &group, &job, &layout, &status), "etp-ffn");
+    assert_string_equal(status.hint, "use --etp 2");
 }
 
 static void a_gpu_refuses_formats_it_lacks(void **state)

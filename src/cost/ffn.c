@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ffn.c: a dense feed-forward network: the block's own, or the shared experts of a mixture.
+#include "cost/part.h"
+
+typedef struct ffn_formulas {
+    const char *in;
+    const char *out;
+    const char *activation;
+    const char *held_in;
+    const char *held_activation;
+    const char *between;
+    const char *gradients;
+    const char *weight;
+} ffn_formulas;
+
+static void add_ffn(const ps_part *part, double width, const ffn_formulas *f)
+{
+    ps_rank_block r = part->r;
+    double inner = r.ffn_inner * width;
+    bool outer = ps_part_begin_recompute(part, PS_RECOMPUTE_FFN);
+
+    ps_part_linear(part,
+                   (ps_linear){.formula = f->in, .tokens = part->tokens, .in = r.hidden, .out = inner, .copies = 1});
+    ps_part_hold(part, f->held_in, part->w * part->tokens * inner);
+    bool between = ps_part_begin_recompute(part, PS_RECOMPUTE_ACTIVATION);
+    ps_part_elementwise(part, f->activation, part->w * part->tokens * (inner + width), 2);
+    ps_part_hold(part, f->held_activation, part->w * part->tokens * width);
+    ps_part_end_recompute(part, between);
+    ps_part_linear(part,
+                   (ps_linear){.formula = f->out, .tokens = part->tokens, .in = width, .out = r.hidden, .copies = 1});
+    ps_part_end_recompute(part, outer);
+
+    ps_part_hold_between(part, f->between, part->w * part->tokens * (2 * part->hidden + inner + width));
+    ps_part_transient(part, f->gradients, part->w * part->tokens * (inner + width + 2 * r.hidden / part->view->tp));
+    if (part->view->job->lora_rank == 0)
+        ps_part_transient(part, f->weight, part->w * r.hidden * inner);
+}
+
+void ps_part_dense_ffn(const ps_part *part)
+{
+    static const ffn_formulas formulas = {
+        .in = "FFN in: max(2*T*h*(g-1)f/t / gemm rate, bytes / memory rate) + kernel",
+        .out = "FFN out: max(2*T*h*f/t / gemm rate, bytes / memory rate) + kernel",
+        .activation = "activation: g*w*T*f/t / memory rate + 2 kernels, backward twice",
+        .held_in = "FFN input of the activation: w*T*(g-1)f/t",
+        .held_activation = "FFN activation: w*T*f/t",
+        .between = "FFN matrices, inputs and output gradients: w*T*(2h/sp + g*f/t)",
+        .gradients = "FFN gradients: w*T*(g*f + 2h)/t",
+        .weight = "gradient of the FFN's first matrix: w*h*(g-1)f/t",
+    };
+    add_ffn(part, part->r.ffn, &formulas);
+}
+
+void ps_part_shared_ffn(const ps_part *part)
+{
+    static const ffn_formulas formulas = {
+        .in = "shared experts in: max(2*T*h*(g-1)fs/t / gemm rate, bytes / memory rate) + kernel",
+        .out = "shared experts out: max(2*T*h*fs/t / gemm rate, bytes / memory rate) + kernel",
+        .activation = "shared experts' activation: g*w*T*fs/t / memory rate + 2 kernels, backward twice",
+        .held_in = "shared experts' input of the activation: w*T*(g-1)fs/t",
+        .held_activation = "shared experts' activation: w*T*fs/t",
+        .between = "shared experts' matrices, inputs and output gradients: w*T*(2h/sp + g*fs/t)",
+        .gradients = "shared experts' gradients: w*T*(g*fs + 2h)/t",
+        .weight = "gradient of the shared experts' first matrix: w*h*(g-1)fs/t",
+    };
+    add_ffn(part, part->r.shared_ffn, &formulas);
+    if (part->block->shared_gate)
+        ps_part_elementwise(part, "gate of the shared experts: 3w*T*h/sp / memory rate + 2 kernels, backward twice",
+                            3 * part->w * part->tokens * part->hidden, 2);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// part.c: roofline by class of work.
+#include "cost/part.h"
+
+#include "cost/constants.h"
+
+ps_part ps_part_of(const ps_rank_view *view, const ps_block *block, ps_ledger *ledger)
+{
+    double sequence = block->sequence > 0 ? (double)block->sequence : view->sequence;
+
+    return (ps_part){
+        .view = view,
+        .block = block,
+        .ledger = ledger,
+        .r = ps_rank_block_of(view, block),
+        .w = view->element_bytes,
+        .sequence = sequence,
+        .tokens = view->micro_batch * sequence / view->cp,
+        .hidden = (double)block->hidden_size / view->sp,
+    };
+}
+
+bool ps_part_recomputes(const ps_part *part, ps_recompute_part which)
+{
+    return part->view->layout->recompute == PS_RECOMPUTE_SELECTIVE &&
+           (part->view->job->recompute_parts & (int32_t)which) != 0;
+}
+
+bool ps_part_begin_recompute(const ps_part *part, ps_recompute_part which)
+{
+    bool outer = part->ledger->recomputed;
+    part->ledger->recomputed = outer || ps_part_recomputes(part, which);
+    return outer;
+}
+
+void ps_part_end_recompute(const ps_part *part, bool outer)
+{
+    part->ledger->recomputed = outer;
+}
+
+double ps_causal_keys(double length, double window)
+{
+    return window > 0 && window < length ? window - window * window / (2 * length) : length / 2;
+}
+
+double ps_part_keys(const ps_part *part)
+{
+    const ps_job *job = part->view->job;
+    double window = (double)part->block->sliding_window;
+    bool whole = part->block->bidirectional;
+
+    if (job->num_packed == 0 || part->block->sequence > 0)
+        return whole ? part->sequence : ps_causal_keys(part->sequence, window);
+    double tokens = 0;
+    double pairs = 0;
+    for (int32_t i = 0; i < job->num_packed; i++) {
+        double length = (double)job->packed[i];
+        tokens += length;
+        pairs += length * (whole ? length : ps_causal_keys(length, window));
+    }
+    return tokens > 0 ? pairs / tokens : 0;
+}
+
+static double gemm_rate(const ps_rank_view *view, ps_gemm_kind kind)
+{
+    switch (kind) {
+    case PS_GEMM_DENSE: return view->gemm_flops_per_s;
+    case PS_GEMM_GROUPED: return view->grouped_gemm_flops_per_s;
+    case PS_GEMM_PLAIN: break;
+    }
+    return view->plain_gemm_flops_per_s;
+}
+
+static double roofline_seconds(const ps_rank_view *view, double flops_per_s, double flops, double bytes)
+{
+    double compute = flops / flops_per_s;
+    double memory = bytes / view->memory_bytes_per_s;
+    return (compute > memory ? compute : memory) + view->kernel_seconds;
+}
+
+// The adapter of a frozen matrix: in x r and r x out beside it, forward and backward, and all of the weight gradient.
+static void add_adapter(const ps_part *part, ps_linear linear)
+{
+    static const char formula[] = "LoRA adapter: max(2*T*r*(in + out) / gemm rate, bytes / memory rate) + 2 kernels";
+    const ps_rank_view *view = part->view;
+    double rank = (double)view->job->lora_rank;
+    double flops = 2 * linear.tokens * rank * (linear.in + linear.out);
+    double bytes = part->w * linear.tokens * (linear.in + linear.out + 2 * rank);
+    double seconds = roofline_seconds(view, view->plain_gemm_flops_per_s, flops, bytes) + view->kernel_seconds;
+
+    ps_ledger_add(part->ledger, PS_QUANTITY_WORK, formula, flops);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, formula, seconds, 2);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, seconds, 2);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_WEIGHT, formula, seconds, 2);
+}
+
+void ps_part_linear(const ps_part *part, ps_linear linear)
+{
+    static const char cast[] = "casts to 8 or 4 bits: 4*T*(in), backward 4*T*(out), / memory rate + kernel";
+    const ps_rank_view *view = part->view;
+    bool narrow = view->cast_bytes > 0 && linear.kind != PS_GEMM_PLAIN;
+    double flops = 2 * linear.tokens * linear.in * linear.out;
+    double activation_bytes = part->w * linear.tokens * (linear.in + linear.out);
+    double weights = linear.in * linear.out * linear.copies;
+    double rate = gemm_rate(view, linear.kind);
+    double forward = roofline_seconds(view, rate, flops, activation_bytes + part->w * weights);
+
+    ps_ledger_add(part->ledger, PS_QUANTITY_WORK, linear.formula, flops);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, linear.formula, forward, 1);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, linear.formula, forward, 1);
+    if (narrow) {
+        double in_seconds = view->cast_bytes * linear.tokens * linear.in / view->memory_bytes_per_s;
+        double out_seconds = view->cast_bytes * linear.tokens * linear.out / view->memory_bytes_per_s;
+        ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, cast, in_seconds + view->kernel_seconds, 1);
+        ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, cast, out_seconds + view->kernel_seconds, 1);
+    }
+    if (view->job->lora_rank > 0) {
+        if (linear.kind == PS_GEMM_DENSE)
+            add_adapter(part, linear);
+        return;
+    }
+    // Accumulation reads and writes the gradient buffer.
+    double weight = roofline_seconds(view, rate * PS_COST_WEIGHT_GRADIENT_SHARE, flops,
+                                     activation_bytes + 2 * (double)view->job->gradient_bytes * weights);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_WEIGHT, linear.formula, weight, 1);
+}
+
+void ps_part_elementwise(const ps_part *part, const char *formula, double bytes, double kernels)
+{
+    const ps_rank_view *view = part->view;
+    double forward = bytes / view->memory_bytes_per_s + kernels * view->kernel_seconds;
+
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, formula, forward, kernels);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, PS_COST_ELEMENTWISE_BACKWARD * forward,
+                          2 * kernels);
+}
+
+void ps_part_exchange(const ps_part *part, const char *formula, double seconds)
+{
+    ps_ledger_add(part->ledger, PS_QUANTITY_FORWARD, formula, seconds);
+    ps_ledger_add(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, seconds);
+}
+
+void ps_part_hold(const ps_part *part, const char *formula, double bytes)
+{
+    ps_ledger_add(part->ledger, PS_QUANTITY_HELD_FORWARD, formula, bytes);
+}
+
+void ps_part_hold_between(const ps_part *part, const char *formula, double bytes)
+{
+    ps_ledger_add(part->ledger, PS_QUANTITY_HELD_BACKWARD_INPUT, formula, bytes);
+}
+
+void ps_part_transient(const ps_part *part, const char *formula, double bytes)
+{
+    ps_ledger_add(part->ledger, PS_QUANTITY_TRANSIENT, formula, bytes);
+}
