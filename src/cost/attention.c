@@ -33,6 +33,8 @@ static void add_unfused(const ps_part *part, ps_core core)
         "core attention: 2*T*s_kv*(q+v)/t / (peak * attention efficiency) + kernels, backward twice";
     static const char softmax[] =
         "core attention, softmax: (3w or 5.5w with dropout)*b*s*s_kv*a/t / memory rate, backward twice";
+    static const char layout[] =
+        "core attention, heads to batches and back: 2w*T*(q+v+k)/t / memory rate + 4 kernels, backward twice";
     const ps_rank_view *view = part->view;
     bool dropout = part->block->dropout;
     double flops = 2 * part->tokens * core.all_keys * (core.query + core.value);
@@ -41,6 +43,7 @@ static void add_unfused(const ps_part *part, ps_core core)
     double scores = part->tokens * core.all_keys * part->r.heads;
     double score_seconds = bytes * part->w / 2 * scores / view->memory_bytes_per_s;
 
+    ps_part_elementwise(part, layout, 2 * part->w * part->tokens * (core.query + core.value + core.exchanged), 4);
     ps_ledger_add(part->ledger, PS_QUANTITY_WORK, matmul, flops);
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, matmul, seconds, PS_COST_SCORE_KERNELS);
     ps_ledger_add(part->ledger, PS_QUANTITY_FORWARD, softmax, score_seconds);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// part.c: roofline by class of work.
+// part.c: a rounded roofline by class of work.
 #include "cost/part.h"
+
+#include <math.h>
 
 #include "cost/constants.h"
 
@@ -62,6 +64,14 @@ double ps_part_keys(const ps_part *part)
     return tokens > 0 ? pairs / tokens : 0;
 }
 
+double ps_part_roofline(double compute_seconds, double memory_seconds)
+{
+    double compute = compute_seconds * compute_seconds;
+    double memory = memory_seconds * memory_seconds;
+
+    return sqrt(sqrt(compute * compute + memory * memory));
+}
+
 static double gemm_rate(const ps_rank_view *view, ps_gemm_kind kind)
 {
     switch (kind) {
@@ -74,9 +84,7 @@ static double gemm_rate(const ps_rank_view *view, ps_gemm_kind kind)
 
 static double roofline_seconds(const ps_rank_view *view, double flops_per_s, double flops, double bytes)
 {
-    double compute = flops / flops_per_s;
-    double memory = bytes / view->memory_bytes_per_s;
-    return (compute > memory ? compute : memory) + view->kernel_seconds;
+    return ps_part_roofline(flops / flops_per_s, bytes / view->memory_bytes_per_s) + view->kernel_seconds;
 }
 
 // The adapter of a frozen matrix: in x r and r x out beside it, forward and backward, and all of the weight gradient.
