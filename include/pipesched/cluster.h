@@ -54,6 +54,7 @@ typedef struct ps_link {
     ps_figure bytes_per_s;     // nominal, one direction, per GPU
     ps_figure efficiency;      // reached share of it for large messages
     ps_figure latency_seconds; // of one message
+    ps_figure peer_share;      // of that rate, for messages of one pair of GPUs; value 0 reads as 1
 } ps_link;
 
 typedef struct ps_level {

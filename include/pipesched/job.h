@@ -73,8 +73,9 @@ typedef struct ps_job {
     bool sequence_parallel;
     bool overlap_grad_sync;
     bool overlap_tp;
-    bool overlap_ep; // expert all-to-all behind the other micro-batch's compute
-    bool fused_loss; // cross-entropy in one kernel
+    bool overlap_p2p; // hops between stages beside ops; else an op ends when what it computed has been sent
+    bool overlap_ep;  // expert all-to-all behind the other micro-batch's compute
+    bool fused_loss;  // cross-entropy in one kernel
     bool cuda_graphs;
     bool head_parallel_moe; // experts are divided by heads of the latent instead of by expert (LatentMoE)
     ps_cp_method cp_method;

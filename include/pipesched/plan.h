@@ -67,6 +67,7 @@ typedef struct ps_plan_stage {
     int64_t backward_weight_ns;
     int64_t recompute_ns;
     int64_t op_overhead_ns;  // added to every op
+    int64_t send_ns[2];      // added to F, and to B or I: not in the file, but of the hops (ps_plan_set_sends)
     int64_t grad_sync_ns;    // its gradients among the replicas: of all micro-batches, with ZeRO-2 of each
     int64_t tied_sync_ns;    // of weights that it shares with stages of other ranks; 0: none
     int32_t tied_to;         // the first stage that has them; 0 where there are none
@@ -276,6 +277,8 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
                           ps_status *status);
 
 // The pipeline that a plan describes, for replay and drawing.
+// Set `send_ns` of all stages from the hops, where these do not overlap ops.
+void ps_plan_set_sends(ps_plan *plan);
 ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out, ps_status *status);
 // The end of its step, validated against that pipeline.
 ps_code ps_plan_step(ps_arena *arena, const ps_plan *plan, const ps_pipeline *pipeline, ps_step *out,

@@ -20,9 +20,12 @@ static int64_t stage_load(const ps_plan *plan, const ps_plan_stage *stage, bool 
     return ps_check_duration(plan, stage, PS_OP_FORWARD) + again + backward;
 }
 
-static int64_t hop_time(const ps_plan_hop *hop)
+// Beyond the op that sends.
+static int64_t hop_time(const ps_plan *plan, const ps_plan_hop *hop)
 {
-    return hop ? hop->latency_ns + hop->transfer_ns : 0;
+    if (!hop)
+        return 0;
+    return hop->latency_ns + (plan->inputs.job.overlap_p2p ? hop->transfer_ns : 0);
 }
 
 static int64_t load_bound(ps_check *check, const ps_hop_table *hops, bool split)
@@ -41,7 +44,7 @@ static int64_t load_bound(ps_check *check, const ps_hop_table *hops, bool split)
             way = 0;
         if (reached[stage->pp_rank] < 0 || way < reached[stage->pp_rank])
             reached[stage->pp_rank] = way;
-        way += ps_check_duration(plan, stage, PS_OP_FORWARD) + hop_time(hops->forward[index]);
+        way += ps_check_duration(plan, stage, PS_OP_FORWARD) + hop_time(plan, hops->forward[index]);
     }
     int64_t bound = 0;
     for (int32_t device = 0; device < plan->num_devices; device++) {
@@ -59,7 +62,7 @@ static int64_t chain_bound(const ps_plan *plan, const ps_hop_table *hops, bool s
         const ps_plan_stage *stage = &plan->stage[index];
         chain += ps_check_duration(plan, stage, PS_OP_FORWARD);
         chain += ps_check_duration(plan, stage, split ? PS_OP_BACKWARD_INPUT : PS_OP_BACKWARD);
-        chain += hop_time(hops->forward[index]) + hop_time(hops->backward[index]);
+        chain += hop_time(plan, hops->forward[index]) + hop_time(plan, hops->backward[index]);
     }
     return chain + (split ? ps_check_duration(plan, &plan->stage[0], PS_OP_BACKWARD_WEIGHT) : 0);
 }

@@ -33,6 +33,9 @@ int64_t ps_check_duration(const ps_plan *plan, const ps_plan_stage *stage, ps_op
 {
     int64_t inside = ps_check_recomputes(plan->layout.schedule) ? 0 : stage->recompute_ns;
     int64_t work = 0;
+    int64_t sends = kind == PS_OP_FORWARD                                    ? stage->send_ns[0]
+                    : kind == PS_OP_BACKWARD || kind == PS_OP_BACKWARD_INPUT ? stage->send_ns[1]
+                                                                             : 0;
     switch (kind) {
     case PS_OP_FORWARD: work = stage->forward_ns; break;
     case PS_OP_BACKWARD: work = inside + stage->backward_input_ns + stage->backward_weight_ns; break;
@@ -41,7 +44,7 @@ int64_t ps_check_duration(const ps_plan *plan, const ps_plan_stage *stage, ps_op
     case PS_OP_RECOMPUTE: work = stage->recompute_ns; break;
     case PS_OP_KINDS: break;
     }
-    return work + stage->op_overhead_ns;
+    return work + stage->op_overhead_ns + sends;
 }
 
 int32_t ps_check_source(const ps_plan *plan, ps_op op)
@@ -141,6 +144,8 @@ static void send(op_graph *graph, int32_t from, int64_t end)
     int64_t arrival = end;
     if (hop && plan->stage[op.stage].pp_rank != plan->stage[to].pp_rank) {
         int64_t *lane = &graph->lane_free[forward ? graph->forward_lane[lower] : graph->backward_lane[lower]];
+        if (!plan->inputs.job.overlap_p2p)
+            end -= hop->transfer_ns; // the op ends with it
         int64_t begin = end > *lane ? end : *lane;
         *lane = begin + hop->transfer_ns;
         arrival = *lane + hop->latency_ns;

@@ -51,6 +51,8 @@ static const ps_option all[] = {
     ROW_SEQUENCE_PARALLEL,
     JOB("overlap-grad-sync", "on|off", "on", "hide the reduction of gradients behind the backward"),
     ROW_OVERLAP_TP,
+    JOB("overlap-p2p", "on|off", "on",
+        "ranks compute while stages send; off: an op ends when its output has been sent"),
     JOB("schedule", "LIST", "auto",
         "gpipe, 1f1b, interleaved, zb-h1, zb-h2, looped-bfs, interleaved-zb, zb-v, v-half, v-min, dualpipev, dualpipe, "
         "gpipe-recompute, or zb, the best order of F, I and W that a search finds within memory; auto tries them all"),

@@ -149,5 +149,6 @@ ps_code ps_link_read(const ps_figure_context *context, ps_json object, ps_link *
 {
     PS_TRY(ps_figure_read(context, object, "bandwidth", PS_FIGURE_RATE, &link->bytes_per_s, status));
     PS_TRY(ps_figure_read(context, object, "efficiency", PS_FIGURE_SHARE, &link->efficiency, status));
+    PS_TRY(ps_figure_read(context, object, "peer_share", PS_FIGURE_SHARE, &link->peer_share, status));
     return ps_figure_read(context, object, "latency", PS_FIGURE_SECONDS, &link->latency_seconds, status);
 }

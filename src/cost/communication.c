@@ -160,9 +160,14 @@ static ps_cost_link link_of(const ps_link *link, double oversubscription)
                           .bytes_per_s = reached_bytes_per_s(link) / oversubscription};
 }
 
+// Messages of one pair do not use all links of a fabric.
 ps_cost_link ps_cost_intra_link(const ps_group *group)
 {
-    return link_of(&group->intra, 1);
+    ps_cost_link link = link_of(&group->intra, 1);
+
+    if (group->intra.peer_share.value > 0)
+        link.bytes_per_s *= group->intra.peer_share.value;
+    return link;
 }
 
 ps_cost_link ps_cost_inter_link(const ps_group *group)
@@ -217,7 +222,7 @@ ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layou
     double worst = 1;
 
     if (!pairs_cross(low * block, distance, block, ps_group_domain_gpus(group)))
-        return link_of(&group->intra, 1);
+        return ps_cost_intra_link(group);
     for (int32_t i = 0; i < group->num_levels; i++) {
         const ps_level *level = &group->level[i];
         int64_t size = (int64_t)level->nodes * group->gpus_per_node;

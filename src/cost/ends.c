@@ -42,8 +42,8 @@ void ps_part_patches(const ps_part *part)
     double inputs = (double)part->block->patch_inputs;
     double flops = 2 * part->tokens * inputs * part->r.hidden;
     double bytes = part->w * part->tokens * (inputs + part->r.hidden);
-    double seconds = ps_part_roofline(flops / view->plain_gemm_flops_per_s, bytes / view->memory_bytes_per_s) +
-                     view->kernel_seconds;
+    double seconds =
+        ps_part_roofline(flops / view->plain_gemm_flops_per_s, bytes / view->memory_bytes_per_s) + view->kernel_seconds;
 
     ps_ledger_add(part->ledger, PS_QUANTITY_WORK, formula, flops);
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, formula, seconds, 1);

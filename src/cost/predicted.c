@@ -68,14 +68,16 @@ static void add_launch_bound(const ps_rank_view *view, ps_ledger *ledger)
     }
 }
 
-// An encoder's output travels with the hidden state as long as blocks read it.
+// Tensor parallel ranks hold the same hidden state, or a part each: either way each sends its part (Narayanan et al.
+// 2021, section 4.1). An encoder's output travels with the hidden state as long as blocks read it.
 static void add_output(const ps_part *part)
 {
     double encoded = part->view->micro_batch * (double)part->block->cross_sequence / part->view->cp;
+    double hidden = part->r.hidden / part->view->tp;
 
-    ps_ledger_add(part->ledger, PS_QUANTITY_OUTPUT, "layer output: w*T*h/sp", part->w * part->tokens * part->hidden);
-    ps_ledger_add(part->ledger, PS_QUANTITY_OUTPUT, "encoder output, for the blocks behind: w*T_e*h/sp",
-                  part->w * encoded * part->hidden);
+    ps_ledger_add(part->ledger, PS_QUANTITY_OUTPUT, "layer output: w*T*h/t", part->w * part->tokens * hidden);
+    ps_ledger_add(part->ledger, PS_QUANTITY_OUTPUT, "encoder output, for the blocks behind: w*T_e*h/t",
+                  part->w * encoded * hidden);
 }
 
 void ps_predicted_terms(const ps_rank_view *view, const ps_layer *layer, ps_ledger *ledger)

@@ -24,6 +24,7 @@ void ps_job_init(ps_job *job)
                     .sequence_parallel = true,
                     .overlap_grad_sync = true,
                     .overlap_tp = true,
+                    .overlap_p2p = true,
                     .fused_loss = true,
                     .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
                     .expert_imbalance = 1,

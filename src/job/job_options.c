@@ -70,6 +70,7 @@ const job_option ps_job_options[] = {
     {"sequence-parallel", JOB_SWITCH, FIELD(sequence_parallel), 0, 0, switches, NULL},
     {"overlap-grad-sync", JOB_SWITCH, FIELD(overlap_grad_sync), 0, 0, switches, NULL},
     {"overlap-tp", JOB_SWITCH, FIELD(overlap_tp), 0, 0, switches, NULL},
+    {"overlap-p2p", JOB_SWITCH, FIELD(overlap_p2p), 0, 0, switches, NULL},
     {"schedule", JOB_WORD_SET, FIELD(schedule), 0, 0, schedules, NULL},
     {"optimizer-barrier", JOB_SWITCH, FIELD(optimizer_barrier), 0, 0, switches, NULL},
     {"extrapolate", JOB_SWITCH, FIELD(extrapolate), 0, 0, switches, NULL},

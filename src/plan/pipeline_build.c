@@ -160,6 +160,23 @@ static ps_hop hop_between(const ps_group *group, const ps_layout *layout, int32_
     return (ps_hop){.latency_ns = link.latency_ns, .occupy_ns = ps_cost_transfer_ns(link, bytes)};
 }
 
+// Where hops do not overlap ops, the op before a hop takes the transfer's time too, and no lane is occupied beside it.
+static void block_on_transfers(const ps_layout *layout, ps_pipeline *pipeline)
+{
+    for (int32_t lower = 0; lower + 1 < pipeline->num_stages; lower++) {
+        ps_hop *up = &pipeline->forward_hop[lower];
+        ps_hop *down = &pipeline->backward_hop[lower];
+        if ((lower + 1) % ps_layout_cuts(layout) > 0) { // else the first stage of the other way follows
+            int64_t *sender = pipeline->stage[lower + 1].duration_ns;
+            pipeline->stage[lower].duration_ns[PS_OP_FORWARD] += up->occupy_ns;
+            sender[PS_OP_BACKWARD] += down->occupy_ns;
+            sender[PS_OP_BACKWARD_INPUT] += down->occupy_ns;
+        }
+        up->occupy_ns = 0;
+        down->occupy_ns = 0;
+    }
+}
+
 void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate,
                        const int32_t *first_layer, ps_pipeline *out)
 {
@@ -187,8 +204,21 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
             out->backward_hop[stage] = hop_between(context->group, layout, next, device, cost.output_bytes);
         }
     }
+    if (!context->job->overlap_p2p)
+        block_on_transfers(layout, out);
     ps_schedule_set_routes(arena, ps_schedule_family_at(layout->schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
+}
+
+void ps_plan_set_sends(ps_plan *plan)
+{
+    for (int32_t index = 0; index < plan->num_hops && !plan->inputs.job.overlap_p2p; index++) {
+        const ps_plan_hop *hop = &plan->hop[index];
+        bool forward = hop->to_stage > hop->from_stage;
+        if (hop->from_stage >= plan->num_stages)
+            continue; // for the checker to refuse
+        plan->stage[hop->from_stage].send_ns[forward ? 0 : 1] = hop->transfer_ns;
+    }
 }
 
 // Hops between neighbours only; what else a plan lists is for the checker to refuse.
@@ -242,6 +272,8 @@ ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out,
         set_durations(&out->stage[stage], &cost, from->op_overhead_ns, has_recompute_op(plan->layout.schedule));
     }
     place_hops(plan, out);
+    if (!plan->inputs.job.overlap_p2p)
+        block_on_transfers(&plan->layout, out);
     ps_schedule_set_routes(arena, ps_schedule_family_at(plan->layout.schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
     return ps_pipeline_validate(out, status);

@@ -105,13 +105,11 @@ static ps_plan_hop hop_of(const plan_filler *filler, int32_t from, int32_t to)
     ps_plan_hop hop = {.from_stage = from, .to_stage = to, .bytes = plan->stage[lower].output_bytes, .link = "none"};
     if (plan->stage[from].pp_rank == plan->stage[to].pp_rank)
         return hop;
-    const ps_hop *timed =
-        from < to ? &filler->run->pipeline.forward_hop[lower] : &filler->run->pipeline.backward_hop[lower];
-    hop.latency_ns = timed->latency_ns;
-    hop.transfer_ns = timed->occupy_ns;
-    hop.link =
-        ps_cost_pipeline_link(filler->context->group, &plan->layout, plan->stage[from].pp_rank, plan->stage[to].pp_rank)
-            .name;
+    ps_cost_link link = ps_cost_pipeline_link(filler->context->group, &plan->layout, plan->stage[from].pp_rank,
+                                              plan->stage[to].pp_rank);
+    hop.latency_ns = link.latency_ns;
+    hop.transfer_ns = ps_cost_transfer_ns(link, hop.bytes);
+    hop.link = link.name;
     return hop;
 }
 
@@ -280,6 +278,7 @@ ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_s
                                  .peak_flops = context->group->gpu.peak_flops[context->job->precision].value};
     fill_stages(&filler);
     fill_hops(&filler);
+    ps_plan_set_sends(plan);
     fill_links(&filler);
     fill_devices(&filler);
     fill_ranks(&filler);

@@ -142,6 +142,7 @@ static const ps_field JOB[] = {
     BOOL("sequence_parallel", ps_job, sequence_parallel),
     BOOL("overlap_grad_sync", ps_job, overlap_grad_sync),
     BOOL("overlap_tp", ps_job, overlap_tp),
+    BOOL("overlap_p2p", ps_job, overlap_p2p),
     BOOL("optimizer_barrier", ps_job, optimizer_barrier),
     BOOL("extrapolate", ps_job, extrapolate),
     BYTES("memory_reserve_bytes", ps_job, memory_reserve_bytes),

@@ -240,5 +240,6 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
     }
     append_unknown_keys(&reader);
     find_placement(out);
+    ps_plan_set_sends(out);
     return PS_OK;
 }

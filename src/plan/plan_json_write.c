@@ -267,6 +267,8 @@ static void write_rank_timeline(plan_writer *writer, int32_t rank, int64_t *lane
         if (!hop)
             continue;
         int64_t *lane = &lane_free[writer->plan->stage[hop->to_stage].pp_rank];
+        if (!writer->plan->inputs.job.overlap_p2p)
+            end -= hop->transfer_ns; // the op ends with it
         int64_t start = end > *lane ? end : *lane;
         *lane = start + hop->transfer_ns;
         write_event(writer, &(ps_plan_event){.is_transfer = true,

@@ -136,8 +136,14 @@ def _switches(row, tp, pp, dp):
         "--precision": precision(row), "--attention": "flash" if modern else "unfused", "--zero": str(_zero(row, dp, pp)),
         "--grad-dtype": "bf16" if era(row) == "2020" else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
         "--overlap-grad-sync": flag[modern], "--overlap-tp": flag[tuned and parallel and tp > 1],
-        "--optimizer-barrier": flag[barrier],
+        "--optimizer-barrier": flag[barrier], "--overlap-p2p": flag[_overlaps_p2p(row, barrier)],
     }
+
+
+def _overlaps_p2p(row, barrier):
+    """Megatron waits for its sends but for interleaved schedules from 2023 on; zero-bubble schedules and torchtitan do not."""
+    chunked = row.vp not in ("", "1")
+    return not barrier or framework(row) == "torchtitan" or (era(row) == "2023" and chunked)
 
 
 def _batches(row, dp, siblings):

@@ -8,7 +8,7 @@ RULES = [
     "V100 and A100: unfused attention with dropout, gradients reduced after the backward. Later GPUs: flash attention, no dropout, reduction overlapped, ZeRO-1. V100 and A100 of 40 GB (2020): fp16, gradients of 2 bytes.",
     "Without a word on it: bf16, gradients of 4 bytes, sequence parallelism with tp above 1, 1F1B, or interleaved with vp above 1. Interleaved without a number of chunks: two. ZB-1p and ZB-2p: zb-h1 and zb-h2, "
     "no barrier before the optimizer.",
-    "Tensor parallel exchanges are partly hidden (--overlap-tp) in NeMo and Megatron-Bridge and where the note says asyncTP. FSDP is ZeRO-3; under a pipeline weights stay gathered until the step, which is ZeRO-1.",
+    "Tensor parallel exchanges are partly hidden (--overlap-tp) in NeMo and Megatron-Bridge and where the note says asyncTP. Megatron waits for its sends (--overlap-p2p off) but for interleaved schedules from 2023 on; zero-bubble schedules and torchtitan do not. FSDP is ZeRO-3; under a pipeline weights stay gathered until the step, which is ZeRO-1.",
     "Blocks are cut evenly over p v stages, embedding and head on top; with one fewer at both ends where the note says so or only L + 2 divides; else ceil(L / p v) a stage and what is left in the last.",
     "What is not published is chosen by the prediction alone: the fastest of micro-batches 1, 2, 4, 8 and of the kinds of recompute that fits. A row without a batch takes that of a row of the same model and degrees.",
     "Machines: 8 GPUs a node with a NIC each (100 Gb/s V100, 200 A100, 400 H100 and B200, 800 B300), nodes of 4 in NVLink domains of 16 for GB200 and GB300; RoCE where the note says so.",

@@ -87,6 +87,8 @@ static void links_and_nics_that_gpus_refer_to_exist(void **state)
         assert_sourced(link.name, "bandwidth", link.bytes_per_s);
         assert_sourced(link.name, "efficiency", link.efficiency);
         assert_sourced(link.name, "latency", link.latency_seconds);
+        if (link.peer_share.value != 0) // 0: a pair uses the whole rate
+            assert_sourced(link.name, "peer_share", link.peer_share);
         assert_true(link.bytes_per_s.value > 0 && link.efficiency.value > 0 && link.latency_seconds.value > 0);
     }
 }

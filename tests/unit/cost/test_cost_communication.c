@@ -141,6 +141,9 @@ static void a_transfer_occupies_its_link_for_bytes_over_bandwidth(void **state)
     assert_int_equal(ps_cost_transfer_ns(link, INT64_C(21250000000)), 1000000000);
     assert_int_equal(ps_cost_transfer_ns(link, 0), 0);
     assert_true(ps_cost_intra_link(&group).bytes_per_s > 200e9);
+    group.intra.peer_share.value = 0.25; // of one pair; collectives use all links
+    ps_cost_link pair = ps_cost_intra_link(&group);
+    assert_near(pair.bytes_per_s, 0.25 * group.intra.bytes_per_s.value * group.intra.efficiency.value, 1e-12);
     group.inter.bytes_per_s.value = 0; // nobody knows it: 100 Gb/s is assumed
     assert_near(ps_cost_inter_link(&group).bytes_per_s, 12.5e9, 1e-12);
 }

@@ -2,6 +2,7 @@
 #include "cost/model_flops.h"
 
 #include "cost/constants.h"
+#include "cost/part.h"
 #include "unit/cost/fixtures.h"
 
 // A GPU without memory or kernel time: what is left is FLOP over the rate.
@@ -210,6 +211,16 @@ static void fp8_speeds_up_matrices_but_not_attention(void **state)
     assert_true(fp8.backward_input_ns * 3 > bf16.backward_input_ns * 2);
 }
 
+// The sum of fourth powers: at the ridge 19 % above either limit, far from it that limit.
+static void roofline_is_rounded_at_the_ridge(void **state)
+{
+    (void)state;
+    assert_near(ps_part_roofline(3, 3), 3 * 1.189207115, 1e-9);
+    assert_near(ps_part_roofline(3, 0), 3, 1e-12);
+    assert_near(ps_part_roofline(0, 5), 5, 1e-12);
+    assert_near(ps_part_roofline(1, 10), 10, 1e-4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +234,7 @@ int main(void)
         test_in_arena(full_recompute_repeats_the_forward_of_blocks_only),
         test_in_arena(more_work_never_takes_less_time),
         test_in_arena(tensor_parallelism_shares_work_and_adds_communication),
+        cmocka_unit_test(roofline_is_rounded_at_the_ridge),
         test_in_arena(fp8_speeds_up_matrices_but_not_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

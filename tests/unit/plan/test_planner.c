@@ -10,6 +10,7 @@
 #include "plan/layout_bound.h"
 #include "plan/pipeline_build.h"
 #include "support/cmocka_all.h"
+#include "support/planned.h"
 
 // Six unequal timed layers with state and activations, in 1 GiB-ish figures that make memory matter.
 static const char timed_model[] =
@@ -22,41 +23,6 @@ static const char timed_model[] =
     " \"held_after_backward_input_bytes\": 200000000},"
     "{\"name\": \"c\", \"kind\": \"x\", \"parameters\": 50000000, \"output_bytes\": 4, \"forward_ms\": 4,"
     " \"backward_input_ms\": 5, \"backward_weight_ms\": 3, \"held_after_forward_bytes\": 100000000}]}";
-
-static void load(ps_arena *arena, const char *model, const char *cluster, ps_model *m, ps_cluster *c)
-{
-    ps_status status = {0};
-    ps_cluster_options options = {.nic_bytes_per_s = 50e9};
-    if (model[0] == '{')
-        assert_ok(ps_model_parse(arena, "model.json", model, (int64_t)strlen(model), m, &status), &status);
-    else
-        assert_ok(ps_model_load(arena, model, m, &status), &status);
-    assert_ok(ps_cluster_load(arena, cluster, &options, c, &status), &status);
-}
-
-static ps_job job_of(const char *const *options)
-{
-    ps_job job;
-    ps_status status = {0};
-    ps_job_init(&job);
-    for (; options[0]; options += 2)
-        assert_ok(ps_job_set(&job, options[0], options[1], &status), &status);
-    return job;
-}
-
-#define OPTIONS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-static ps_plan plan_of(ps_arena *arena, const char *model, const char *cluster, const char *const *options)
-{
-    ps_model m;
-    ps_cluster c;
-    ps_plan plan;
-    ps_status status = {0};
-    ps_job job = job_of(options);
-    load(arena, model, cluster, &m, &c);
-    assert_ok(ps_plan_search_best(arena, &m, &c, &job, NULL, &plan, &status), &status);
-    return plan;
-}
 
 static void every_layer_is_placed_once_and_memory_holds(void **state)
 {
