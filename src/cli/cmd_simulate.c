@@ -210,19 +210,23 @@ static ps_code add_step(ps_run *run, ps_simulation *simulation, ps_status *statu
                           status);
 }
 
-// Time it, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL: no CSV.
+// Time it unless a search has, compare with the bound, and write what was asked for. `actions`: what a CSV had; NULL:
+// no CSV.
 static ps_code replay(ps_run *run, ps_simulation *simulation, const ps_actions *actions, ps_status *status)
 {
     const simulate_options *options = run->parsed.values;
     const ps_pipeline *pipeline = simulation->pipeline;
-    ps_timeline *timeline = ps_new(run->arena, ps_timeline, 1);
-    PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, timeline, status));
+    const ps_timeline *timeline = simulation->timeline;
+    if (!timeline) {
+        ps_timeline *replayed = ps_new(run->arena, ps_timeline, 1);
+        PS_TRY(ps_simulate(run->arena, pipeline, simulation->schedule, replayed, status));
+        simulation->timeline = timeline = replayed;
+    }
 
     ps_status *misfit = ps_new(run->arena, ps_status, 1);
     bool fits = ps_timeline_fits(pipeline, timeline, misfit) == PS_OK;
     bool of_span = strcmp(objectives[options->objective], "span") == 0;
     int64_t value = of_span ? timeline->span_ns : timeline->makespan_ns;
-    simulation->timeline = timeline;
     simulation->objective = objectives[options->objective];
     simulation->bubble = ps_timeline_bubble(timeline);
     simulation->span_bubble = ps_timeline_span_bubble(timeline);

@@ -63,6 +63,7 @@ ps_code ps_simulate_search(ps_run *run, const ps_search_call *call, ps_simulatio
     simulation->searched = true;
     simulation->limit_hit = found->limit_hit;
     simulation->schedule = &found->schedule;
+    simulation->timeline = &found->timeline;
     simulation->bound_ns = found->bound_ns;
     simulation->limited_by = found->bound_by;
     return PS_OK;

@@ -25,7 +25,7 @@ ps_code ps_search_options_refuse(const ps_run *run, const char *schedule, ps_sta
 void ps_search_start(ps_run *run, int64_t time_limit);
 void ps_search_end(ps_run *run, bool limit_hit);
 
-// Fills order, bound and how the search ended; with --memory-curve prints the curve instead. Errors as
+// Fills order, times, bound and how the search ended; with --memory-curve prints the curve instead. Errors as
 // ps_order_search() and ps_simulate_curve().
 ps_code ps_simulate_search(ps_run *run, const ps_search_call *call, ps_simulation *simulation, ps_status *status);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/scratch.h"
 #include "base/text.h"
 #include "pipesched/limits.h"
 
@@ -172,6 +173,31 @@ ps_code ps_family_ops_fit(const ps_family *family, ps_schedule_shape shape, ps_s
                    (int)shape.num_stages, (int)shape.num_microbatches, (long long)ops, (long long)PS_MAX_OPS);
 }
 
+// All ranks at once, in the order of ranks, which need not be that of devices.
+typedef struct ranks_call {
+    const ps_family *family;
+    ps_schedule_shape shape;
+    const int32_t *rank_of;
+    ps_op *op;
+} ranks_call;
+
+static ps_code write_ranks(void *context, ps_arena *scratch, ps_status *status)
+{
+    ranks_call *call = context;
+    int64_t rank_ops = ps_family_rank_ops(call->family, call->shape);
+    int32_t devices = call->shape.num_devices;
+    bool in_order = true;
+    (void)status;
+    for (int32_t device = 0; device < devices; device++)
+        in_order = in_order && call->rank_of[device] == device;
+    ps_op *written = in_order ? call->op : ps_new_raw(scratch, ps_op, rank_ops * devices);
+    call->family->write_all(scratch, call->shape, written);
+    for (int32_t device = 0; device < devices && !in_order; device++)
+        memcpy(call->op + device * rank_ops, written + call->rank_of[device] * rank_ops,
+               (size_t)rank_ops * sizeof *written);
+    return PS_OK;
+}
+
 ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pipeline *pipeline,
                            ps_schedule_shape shape, ps_schedule *out, ps_status *status)
 {
@@ -183,25 +209,17 @@ ps_code ps_family_generate(ps_arena *arena, const ps_family *family, const ps_pi
     PS_TRY(ps_family_ops_fit(family, shape, status));
 
     int64_t rank_ops = ps_family_rank_ops(family, shape);
-    const ps_op *all = NULL;
-    if (family->write_all) {
-        ps_op *written = ps_new_raw(arena, ps_op, rank_ops * devices);
-        family->write_all(arena, shape, written);
-        all = written;
-    }
     out->num_devices = devices;
     out->first = ps_new_raw(arena, int32_t, devices + 1);
     out->op = ps_new_raw(arena, ps_op, rank_ops * devices);
-    ps_op *op = out->op;
-    for (int32_t device = 0; device < devices; device++) {
-        out->first[device] = (int32_t)(op - out->op);
-        if (!all) {
-            op = family->write_rank(shape, rank_of[device], op);
-            continue;
-        }
-        memcpy(op, all + rank_of[device] * rank_ops, (size_t)rank_ops * sizeof *op);
-        op += rank_ops;
+    for (int32_t device = 0; device <= devices; device++)
+        out->first[device] = (int32_t)(device * rank_ops);
+    if (family->write_all) {
+        ranks_call call = {.family = family, .shape = shape, .rank_of = rank_of, .op = out->op};
+        return ps_in_scratch(write_ranks, &call, status);
     }
-    out->first[devices] = (int32_t)(op - out->op);
+    ps_op *op = out->op;
+    for (int32_t device = 0; device < devices; device++)
+        op = family->write_rank(shape, rank_of[device], op);
     return PS_OK;
 }

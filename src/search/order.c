@@ -127,12 +127,8 @@ ps_code ps_order_problem_fits(const ps_order_problem *problem, ps_status *status
 
 void ps_order_new(ps_arena *arena, const ps_order_problem *problem, ps_order *out)
 {
-    int64_t ops = problem->first[problem->num_devices];
-    int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
-    *out = (ps_order){.op = ps_new_raw(arena, ps_order_op, ops),
-                      .start_ns = ps_new_raw(arena, int64_t, ops),
-                      .position = ps_new_raw(arena, int32_t, PS_STEPS * pairs),
-                      .value_ns = INT64_MAX};
+    *out =
+        (ps_order){.op = ps_new_raw(arena, ps_order_op, problem->first[problem->num_devices]), .value_ns = INT64_MAX};
 }
 
 void ps_order_desk_new(ps_arena *arena, const ps_order_problem *problem, ps_order_desk *out)
@@ -150,11 +146,7 @@ ps_code ps_order_poll(const ps_order_desk *desk)
 
 void ps_order_copy(const ps_order_problem *problem, const ps_order *from, ps_order *to)
 {
-    size_t ops = (size_t)problem->first[problem->num_devices];
-    size_t pairs = (size_t)problem->num_stages * (size_t)problem->num_microbatches;
-    memcpy(to->op, from->op, ops * sizeof *to->op);
-    memcpy(to->start_ns, from->start_ns, ops * sizeof *to->start_ns);
-    memcpy(to->position, from->position, PS_STEPS * pairs * sizeof *to->position);
+    memcpy(to->op, from->op, (size_t)problem->first[problem->num_devices] * sizeof *to->op);
     to->value_ns = from->value_ns;
 }
 
@@ -183,33 +175,26 @@ void ps_order_hold(const ps_order_problem *problem, const ps_order *order, int64
     }
 }
 
-void ps_order_swap(ps_order *a, ps_order *b)
-{
-    ps_order kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
 static int32_t step_of(uint8_t kind)
 {
     return kind == PS_OP_FORWARD ? PS_STEP_FORWARD : kind == PS_OP_BACKWARD_WEIGHT ? PS_STEP_WEIGHT : PS_STEP_GRADIENT;
 }
 
-// The k-th op of a kind at a stage becomes that of micro-batch k. `position` serves as the counters.
-bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *schedule, ps_order *out)
+// The k-th op of a kind at a stage becomes that of micro-batch k.
+bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *schedule, ps_order_trial *trial,
+                            ps_order *out)
 {
     int32_t ops = problem->first[problem->num_devices];
     if (schedule->first[schedule->num_devices] != ops)
         return false;
-    for (int32_t i = 0; i < PS_STEPS * problem->num_stages; i++)
-        out->position[i] = 0;
+    memset(trial->done, 0, (size_t)PS_STEPS * (size_t)problem->num_stages * sizeof *trial->done);
     for (int32_t i = 0; i < ops; i++) {
         ps_op op = schedule->op[i];
         int32_t step = step_of(op.kind);
         if (problem->fused ? op.kind > PS_OP_BACKWARD : op.kind == PS_OP_BACKWARD)
             return false;
         out->op[i] = (ps_order_op){
-            .microbatch = out->position[PS_STEPS * op.stage + step]++, .stage = op.stage, .step = (uint16_t)step};
+            .microbatch = trial->done[PS_STEPS * op.stage + step]++, .stage = op.stage, .step = (uint16_t)step};
     }
     return true;
 }

@@ -60,17 +60,19 @@ typedef struct ps_order_problem {
     int64_t *work_ns;     // [devices] all ops
 } ps_order_problem;
 
-// An order with its times. Arrays are over all ops by position, or over 3 * stage + step and the micro-batch.
+// The ops of each device, one after the other.
 typedef struct ps_order {
-    ps_order_op *op;
-    int64_t *start_ns;
-    int32_t *position; // [(3 stage + step) * microbatches + microbatch]
+    ps_order_op *op; // [ops] by position
     int64_t value_ns;
 } ps_order;
 
-// Scratch of one timing.
+// The times of the order that was timed last, and what timing takes. A search keeps several orders but needs the times
+// of one, which are most of the memory.
 typedef struct ps_order_trial {
-    int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch]: input of F, or of the gradient op
+    int64_t *start_ns;   // [ops] by position
+    int32_t *position;   // [(3 stage + step) * microbatches + microbatch]
+    int64_t *arrival_ns; // [(2 stage + step) * microbatches + microbatch]: input of F, or of the gradient op; room for
+                         // [ops], which until the next timing may serve for something else
     int32_t *next;       // [devices]
     int64_t *clock_ns;   // [devices]
     int64_t *left_ns;    // [devices] work from `next` on
@@ -125,18 +127,17 @@ static inline int64_t ps_order_send(const ps_order_problem *problem, const ps_or
 int64_t ps_order_held_after(const ps_order_stage *stage, int32_t step, int64_t held);
 int64_t ps_order_held_within(const ps_order_stage *stage, int32_t step, int64_t held);
 
-// Settle positions and time an order whose ops were just written. False when it does not fit into memory, can never
-// finish, or takes longer than `limit_ns`; its starts are then anything, its value what it was.
+// Time an order whose ops were just written; positions and starts are then its own. False when it does not fit into
+// memory, can never finish, or takes longer than `limit_ns`; they are then anything, its value what it was.
 bool ps_order_time(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int64_t limit_ns);
 
-// Memory held before each op of an order that was timed: [ops].
+// Memory held before each op of an order that fits: [ops].
 void ps_order_hold(const ps_order_problem *problem, const ps_order *order, int64_t *held);
 
-void ps_order_swap(ps_order *a, ps_order *b);
-
 // Take over a schedule with its micro-batches renumbered, and give one back, whose arrays are there. False when its
-// backward is of the other kind.
-bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *schedule, ps_order *out);
+// backward is of the other kind. Counts in the trial, whose times are then anything.
+bool ps_order_from_schedule(const ps_order_problem *problem, const ps_schedule *schedule, ps_order_trial *trial,
+                            ps_order *out);
 void ps_order_to_schedule(const ps_order_problem *problem, const ps_order *order, ps_schedule *out);
 
 #endif

@@ -39,8 +39,8 @@ typedef struct compaction {
     const ps_order_problem *problem;
     ps_order *order;
     int64_t *held;
-    const ps_order_trial *trial;
-    int32_t *seen; // [3 stages] the gap for which an op of the kind was looked at last, counted on
+    ps_order_trial *trial; // its times are the order's
+    int32_t *seen;         // [3 stages] the gap for which an op of the kind was looked at last, counted on
     int32_t gaps;
 } compaction;
 
@@ -70,20 +70,21 @@ static int32_t find_filler(compaction *c, interval gap, int32_t last)
 static bool compact_device(compaction *c, int32_t d)
 {
     ps_order *order = c->order;
+    int64_t *start_ns = c->trial->start_ns;
     int32_t first = c->problem->first[d];
     int32_t last = c->problem->first[d + 1];
     bool any = false;
-    int64_t clock = last > first ? order->start_ns[first] : 0;
+    int64_t clock = last > first ? start_ns[first] : 0;
     for (int32_t at = first; at < last; at++) {
-        interval gap = {.at = at, .begin_ns = clock, .end_ns = order->start_ns[at]};
+        interval gap = {.at = at, .begin_ns = clock, .end_ns = start_ns[at]};
         int32_t from = gap.end_ns > gap.begin_ns ? find_filler(c, gap, last) : -1;
         if (from >= 0) {
             int64_t there = input_there(c->problem, c->trial, order->op[from]);
-            ps_order_jump(order, from, at, there > clock ? there : clock);
-            ps_order_settle(c->problem, order, c->held, at, from);
+            ps_order_jump(order, start_ns, from, at, there > clock ? there : clock);
+            ps_order_settle(c->problem, order, c->trial->position, c->held, at, from);
             any = true;
         }
-        clock = order->start_ns[at] + duration(c->problem, order->op[at]);
+        clock = start_ns[at] + duration(c->problem, order->op[at]);
     }
     return any;
 }

@@ -235,10 +235,11 @@ static void set_delays(pattern *p, int32_t code)
                 code / power[2 * (s / problem->num_devices % 2) + step] % 3 * (p->least_ns / (2 * PS_STEPS));
 }
 
-// What the order would take with all micro-batches, going on at the pace of its middle.
+// What the order, which was timed last, would take with all micro-batches, going on at the pace of its middle.
 static int64_t estimate(const pattern *p, const ps_order *order)
 {
     const ps_order_problem *problem = p->problem;
+    const ps_order_trial *trial = &p->desk->trial;
     if (p->more == 0)
         return order->value_ns;
     int32_t from = (problem->num_microbatches - STRETCH) / 2;
@@ -247,8 +248,8 @@ static int64_t estimate(const pattern *p, const ps_order *order)
         if (problem->first_stage[d] == problem->first_stage[d + 1])
             continue;
         int32_t kind = PS_STEPS * problem->stage_of[problem->first_stage[d]] + PS_STEP_GRADIENT;
-        const int32_t *position = order->position + (int64_t)kind * problem->num_microbatches;
-        int64_t took = order->start_ns[position[from + STRETCH]] - order->start_ns[position[from]];
+        const int32_t *position = trial->position + (int64_t)kind * problem->num_microbatches;
+        int64_t took = trial->start_ns[position[from + STRETCH]] - trial->start_ns[position[from]];
         slowest = took > slowest ? took : slowest;
     }
     return order->value_ns + slowest / STRETCH * p->more;

@@ -8,6 +8,8 @@
 // same inputs, only later ones; so the stretch can be repeated.
 #include "search/order_extend.h"
 
+#include <string.h>
+
 // Periods in micro-batches that divide PERIODS.
 enum { PERIODS = 12, INSTANTS = 16 };
 static const int32_t PERIOD[] = {1, 2, 3, 4, 6, 12};
@@ -35,6 +37,7 @@ int32_t ps_order_core_microbatches(const ps_order_problem *problem)
 typedef struct extension {
     const ps_order_problem *core;
     const ps_order *order;
+    const int64_t *start_ns; // of its ops
     const ps_order_problem *problem;
     int32_t *count; // [3 stages] scratch
 } extension;
@@ -58,11 +61,11 @@ static bool repeats(const extension *e, int32_t at, int32_t end, int32_t length,
 }
 
 // First position of a device whose op starts at `instant` or later.
-static int32_t first_from(const ps_order *order, int32_t low, int32_t high, int64_t instant)
+static int32_t first_from(const int64_t *start_ns, int32_t low, int32_t high, int64_t instant)
 {
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (order->start_ns[middle] < instant)
+        if (start_ns[middle] < instant)
             low = middle + 1;
         else
             high = middle;
@@ -77,7 +80,7 @@ static bool extend_device(const extension *e, int32_t d, int32_t period, int64_t
     int32_t length = (core->first[d + 1] - core->first[d]) / core->num_microbatches * period;
     int32_t end = core->first[d + 1];
     int32_t more = e->problem->num_microbatches - core->num_microbatches;
-    int32_t begin = first_from(e->order, core->first[d], end, instant);
+    int32_t begin = first_from(e->start_ns, core->first[d], end, instant);
     int32_t latest = begin + length;
     while (begin <= latest && !repeats(e, begin, end, length, period))
         begin++;
@@ -107,23 +110,34 @@ static bool extend(const extension *e, int32_t period, int64_t instant, ps_order
     return true;
 }
 
-void ps_order_extend(ps_arena *arena, const ps_order_problem *core, const ps_order *core_order, ps_order_desk *desk,
+// The starts of a core's order, timed at the desk of the whole, which has room for it.
+static const int64_t *starts_of(ps_arena *arena, const ps_order_problem *core, ps_order *order, ps_order_trial *trial)
+{
+    int32_t ops = core->first[core->num_devices];
+    int64_t *starts = ps_new_raw(arena, int64_t, ops);
+    ps_order_time(core, order, trial, INT64_MAX);
+    memcpy(starts, trial->start_ns, (size_t)ops * sizeof *starts);
+    return starts;
+}
+
+void ps_order_extend(ps_arena *arena, const ps_order_problem *core, ps_order *core_order, ps_order_desk *desk,
                      ps_order *order)
 {
     extension e = {.core = core,
                    .order = core_order,
+                   .start_ns = starts_of(arena, core, core_order, &desk->trial),
                    .problem = desk->problem,
                    .count = ps_new(arena, int32_t, PS_STEPS * core->num_stages)};
     int64_t end = 0;
     for (int32_t d = 0; d < core->num_devices; d++)
-        if (core->first[d] < core->first[d + 1] && core_order->start_ns[core->first[d + 1] - 1] > end)
-            end = core_order->start_ns[core->first[d + 1] - 1];
+        if (core->first[d] < core->first[d + 1] && e.start_ns[core->first[d + 1] - 1] > end)
+            end = e.start_ns[core->first[d + 1] - 1];
     for (int32_t i = 0; i < NUM_PERIODS; i++) {
         for (int32_t part = 0; part < INSTANTS && order->value_ns > desk->bound_ns; part++) {
             int64_t instant = end / 4 + end / 2 / INSTANTS * part;
             if (extend(&e, PERIOD[i], instant, &desk->candidate) &&
                 ps_order_time(desk->problem, &desk->candidate, &desk->trial, order->value_ns - 1))
-                ps_order_swap(order, &desk->candidate);
+                ps_order_copy(desk->problem, &desk->candidate, order);
         }
     }
 }

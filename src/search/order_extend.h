@@ -13,7 +13,7 @@ int32_t ps_order_core_microbatches(const ps_order_problem *problem);
 // Improve `order`, a timed order of the desk's problem, where one from `core_order` is better. `core` is the problem
 // but for the number of micro-batches. On every device, a stretch in which every kind of op comes equally often is
 // repeated; memory stays what it was.
-void ps_order_extend(ps_arena *arena, const ps_order_problem *core, const ps_order *core_order, ps_order_desk *desk,
+void ps_order_extend(ps_arena *arena, const ps_order_problem *core, ps_order *core_order, ps_order_desk *desk,
                      ps_order *order);
 
 #endif

@@ -23,19 +23,28 @@ bool ps_order_graph_serves(const ps_order_problem *problem)
     return true;
 }
 
-void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_graph *out)
+enum { IN_HEAP = 1, IN_LOG = 2 };
+
+// Few moves change more starts than the log has room for.
+enum { FIRST_HEAP = 256, LOG_PARTS = 4, LEAST_LOG = 256 };
+
+void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_trial *trial,
+                        ps_order_graph *out)
 {
     int64_t ops = problem->first[problem->num_devices];
-    *out = (ps_order_graph){.problem = problem,
+    int32_t room = (int32_t)(ops < LEAST_LOG ? ops : LEAST_LOG + ops / LOG_PARTS);
+    *out = (ps_order_graph){.arena = arena,
+                            .problem = problem,
                             .order = order,
+                            .trial = trial,
                             .held = ps_new_raw(arena, int64_t, ops),
-                            .tail_ns = ps_new_raw(arena, int64_t, ops),
-                            .heap = ps_new_raw(arena, int32_t, ops),
-                            .key_ns = ps_new_raw(arena, int64_t, ops),
-                            .queued = ps_new(arena, bool, ops),
-                            .changed = ps_new_raw(arena, int32_t, ops),
-                            .was_ns = ps_new_raw(arena, int64_t, ops),
-                            .logged = ps_new(arena, bool, ops)};
+                            .tail_ns = trial->arrival_ns,
+                            .marks = ps_new(arena, uint8_t, ops),
+                            .heap = ps_new_raw(arena, ps_order_due, FIRST_HEAP),
+                            .room_heap = FIRST_HEAP,
+                            .changed = ps_new_raw(arena, int32_t, room),
+                            .was_ns = ps_new_raw(arena, int64_t, room),
+                            .room_changed = room};
 }
 
 static const ps_order_stage *stage_at(const ps_order_graph *g, int32_t position)
@@ -54,7 +63,7 @@ static int32_t neighbour(const ps_order_graph *g, ps_order_op op, int32_t by)
     int32_t stage = op.stage + (op.step == PS_STEP_FORWARD ? by : -by);
     if (op.step == PS_STEP_WEIGHT || stage < 0 || stage >= g->problem->num_stages)
         return -1;
-    return g->order->position[((int64_t)PS_STEPS * stage + op.step) * g->problem->num_microbatches + op.microbatch];
+    return g->trial->position[((int64_t)PS_STEPS * stage + op.step) * g->problem->num_microbatches + op.microbatch];
 }
 
 static int64_t hop_ns(const ps_order_graph *g, int32_t stage, int32_t step)
@@ -70,7 +79,7 @@ static int64_t input_ns(const ps_order_graph *g, int32_t position)
     if (sender < 0)
         return 0;
     ps_order_op op = g->order->op[sender];
-    return g->order->start_ns[sender] + duration_at(g, sender) + hop_ns(g, op.stage, op.step);
+    return g->trial->start_ns[sender] + duration_at(g, sender) + hop_ns(g, op.stage, op.step);
 }
 
 // The longest way from the end of the op at a position over what it sends; what it sends nothing has none.
@@ -86,25 +95,34 @@ static int64_t tail_behind(const ps_order_graph *g, int32_t device, int32_t posi
 {
     if (position + 1 < g->problem->first[device + 1])
         return g->tail_ns[position + 1];
-    return g->problem->span ? -g->order->start_ns[g->problem->first[device]] : 0;
+    return g->problem->span ? -g->trial->start_ns[g->problem->first[device]] : 0;
 }
 
 static void swap(ps_order_graph *g, int32_t a, int32_t b)
 {
-    int32_t kept = g->heap[a];
+    ps_order_due kept = g->heap[a];
     g->heap[a] = g->heap[b];
     g->heap[b] = kept;
 }
 
+static void grow_heap(ps_order_graph *g)
+{
+    ps_order_due *larger = ps_new_raw(g->arena, ps_order_due, 2 * (int64_t)g->room_heap);
+    memcpy(larger, g->heap, (size_t)g->num_heap * sizeof *larger);
+    g->heap = larger;
+    g->room_heap *= 2;
+}
+
 static void push(ps_order_graph *g, int32_t position, int64_t key_ns)
 {
-    if (g->queued[position])
+    if (g->marks[position] & IN_HEAP)
         return;
-    g->queued[position] = true;
-    g->key_ns[position] = key_ns;
+    if (g->num_heap == g->room_heap)
+        grow_heap(g);
+    g->marks[position] |= IN_HEAP;
     int32_t at = g->num_heap++;
-    g->heap[at] = position;
-    while (at > 0 && g->key_ns[g->heap[(at - 1) / 2]] > key_ns) {
+    g->heap[at] = (ps_order_due){key_ns, position};
+    while (at > 0 && g->heap[(at - 1) / 2].key_ns > key_ns) {
         swap(g, at, (at - 1) / 2);
         at = (at - 1) / 2;
     }
@@ -112,19 +130,19 @@ static void push(ps_order_graph *g, int32_t position, int64_t key_ns)
 
 static int32_t pop(ps_order_graph *g)
 {
-    int32_t top = g->heap[0];
+    int32_t top = g->heap[0].position;
     g->heap[0] = g->heap[--g->num_heap];
     for (int32_t at = 0;;) {
         int32_t least = at;
         for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < g->num_heap; child++)
-            if (g->key_ns[g->heap[child]] < g->key_ns[g->heap[least]])
+            if (g->heap[child].key_ns < g->heap[least].key_ns)
                 least = child;
         if (least == at)
             break;
         swap(g, at, least);
         at = least;
     }
-    g->queued[top] = false;
+    g->marks[top] &= (uint8_t)~IN_HEAP;
     g->visits++;
     return top;
 }
@@ -132,7 +150,14 @@ static int32_t pop(ps_order_graph *g)
 static void drop_heap(ps_order_graph *g)
 {
     while (g->num_heap > 0)
-        g->queued[g->heap[--g->num_heap]] = false;
+        g->marks[g->heap[--g->num_heap].position] &= (uint8_t)~IN_HEAP;
+}
+
+static int64_t tail_at(const ps_order_graph *g, int32_t device, int32_t position)
+{
+    int64_t behind = tail_behind(g, device, position);
+    int64_t sent = sent_tail_ns(g, position);
+    return duration_at(g, position) + (sent > behind ? sent : behind);
 }
 
 static void update_tails(ps_order_graph *g)
@@ -140,28 +165,57 @@ static void update_tails(ps_order_graph *g)
     while (g->num_heap > 0) {
         int32_t at = pop(g);
         int32_t device = stage_at(g, at)->device;
-        int64_t behind = tail_behind(g, device, at);
-        int64_t sent = sent_tail_ns(g, at);
-        int64_t tail = duration_at(g, at) + (sent > behind ? sent : behind);
+        int64_t tail = tail_at(g, device, at);
         if (tail == g->tail_ns[at])
             continue;
         g->tail_ns[at] = tail;
         if (at > g->problem->first[device])
-            push(g, at - 1, -g->order->start_ns[at - 1]);
+            push(g, at - 1, -g->trial->start_ns[at - 1]);
         int32_t sender = neighbour(g, g->order->op[at], -1);
         if (sender >= 0)
-            push(g, sender, -g->order->start_ns[sender]);
+            push(g, sender, -g->trial->start_ns[sender]);
     }
 }
 
+// The tails of a device's ops from its `next` backwards, as far as those of what they send are known. Devices that wait
+// for a tail found here go onto the stack.
+static void run_back(ps_order_graph *g, int32_t d, int32_t *num_ready)
+{
+    const ps_order_problem *problem = g->problem;
+    ps_order_trial *trial = g->trial;
+    int32_t at = trial->next[d];
+    for (; at >= problem->first[d]; at--) {
+        ps_order_op op = g->order->op[at];
+        int32_t receiver = neighbour(g, op, 1);
+        if (receiver >= 0 && receiver <= trial->next[stage_at(g, receiver)->device]) {
+            trial->waits[d] = receiver;
+            break;
+        }
+        g->tail_ns[at] = tail_at(g, d, at);
+        trial->next[d] = at - 1;
+        g->visits++;
+        int32_t sender = neighbour(g, op, -1);
+        int32_t other = sender < 0 ? -1 : stage_at(g, sender)->device;
+        if (other < 0 || trial->waits[other] != at)
+            continue;
+        trial->waits[other] = -1;
+        trial->ready[(*num_ready)++] = other;
+    }
+}
+
+// As the timing of an order, the other way round.
 static void set_tails(ps_order_graph *g)
 {
-    int32_t ops = g->problem->first[g->problem->num_devices];
-    for (int32_t i = 0; i < ops; i++)
-        g->tail_ns[i] = INT64_MIN / 2;
-    for (int32_t i = 0; i < ops; i++)
-        push(g, i, -g->order->start_ns[i]);
-    update_tails(g);
+    const ps_order_problem *problem = g->problem;
+    ps_order_trial *trial = g->trial;
+    int32_t num_ready = 0;
+    for (int32_t d = 0; d < problem->num_devices; d++) {
+        trial->next[d] = problem->first[d + 1] - 1;
+        trial->waits[d] = -1;
+        trial->ready[num_ready++] = d;
+    }
+    while (num_ready > 0)
+        run_back(g, trial->ready[--num_ready], &num_ready);
 }
 
 void ps_order_graph_set(ps_order_graph *g)
@@ -174,7 +228,7 @@ void ps_order_graph_set(ps_order_graph *g)
 static bool window_promises(const ps_order_graph *g, int32_t device, int32_t low, int32_t high, int64_t limit_ns,
                             int64_t *start)
 {
-    int64_t clock = low > g->problem->first[device] ? g->order->start_ns[low - 1] + duration_at(g, low - 1) : 0;
+    int64_t clock = low > g->problem->first[device] ? g->trial->start_ns[low - 1] + duration_at(g, low - 1) : 0;
     for (int32_t i = low; i <= high; i++) {
         int64_t there = input_ns(g, i);
         start[i - low] = there > clock ? there : clock;
@@ -192,11 +246,14 @@ static bool window_promises(const ps_order_graph *g, int32_t device, int32_t low
 
 static void log_start(ps_order_graph *g, int32_t at)
 {
-    if (g->logged[at])
+    if (g->marks[at] & IN_LOG)
         return;
-    g->logged[at] = true;
-    g->changed[g->num_changed] = at;
-    g->was_ns[g->num_changed++] = g->order->start_ns[at];
+    g->marks[at] |= IN_LOG;
+    if (g->num_changed < g->room_changed) {
+        g->changed[g->num_changed] = at;
+        g->was_ns[g->num_changed] = g->trial->start_ns[at];
+    }
+    g->num_changed++;
 }
 
 // A move that makes devices wait for each other sends starts round in a circle, until some exceeds the limit. Where the
@@ -212,21 +269,21 @@ static bool update_starts(ps_order_graph *g, int32_t low, int32_t high, int64_t 
         int32_t at = pop(g);
         int32_t device = stage_at(g, at)->device;
         int64_t there = input_ns(g, at);
-        int64_t clock = at > g->problem->first[device] ? g->order->start_ns[at - 1] + duration_at(g, at - 1) : 0;
+        int64_t clock = at > g->problem->first[device] ? g->trial->start_ns[at - 1] + duration_at(g, at - 1) : 0;
         int64_t start = there > clock ? there : clock;
-        if (start == g->order->start_ns[at])
+        if (start == g->trial->start_ns[at])
             continue;
         log_start(g, at);
-        g->order->start_ns[at] = start;
+        g->trial->start_ns[at] = start;
         if ((at < low || at > high) && start + g->tail_ns[at] > limit_ns)
             return false;
-        if (start > limit_ns + (g->problem->span ? g->order->start_ns[g->problem->first[device]] : 0))
+        if (start > limit_ns + (g->problem->span ? g->trial->start_ns[g->problem->first[device]] : 0))
             return false;
         if (at + 1 < g->problem->first[device + 1])
-            push(g, at + 1, g->order->start_ns[at + 1]);
+            push(g, at + 1, g->trial->start_ns[at + 1]);
         int32_t receiver = neighbour(g, g->order->op[at], 1);
         if (receiver >= 0)
-            push(g, receiver, g->order->start_ns[receiver]);
+            push(g, receiver, g->trial->start_ns[receiver]);
     }
     return true;
 }
@@ -239,33 +296,55 @@ static int64_t value_of(const ps_order_graph *g)
         int32_t last = problem->first[d + 1] - 1;
         if (last < problem->first[d])
             continue;
-        int64_t begin = problem->span ? g->order->start_ns[problem->first[d]] : 0;
-        int64_t took = g->order->start_ns[last] + duration_at(g, last) - begin;
+        int64_t begin = problem->span ? g->trial->start_ns[problem->first[d]] : 0;
+        int64_t took = g->trial->start_ns[last] + duration_at(g, last) - begin;
         value = took > value ? took : value;
     }
     return value;
 }
 
+static bool log_is_whole(const ps_order_graph *g)
+{
+    return g->num_changed <= g->room_changed;
+}
+
 static void forget_log(ps_order_graph *g)
 {
-    for (int32_t i = 0; i < g->num_changed; i++)
-        g->logged[g->changed[i]] = false;
+    int32_t ops = g->problem->first[g->problem->num_devices];
+    if (log_is_whole(g))
+        for (int32_t i = 0; i < g->num_changed; i++)
+            g->marks[g->changed[i]] &= (uint8_t)~IN_LOG;
+    else
+        for (int32_t i = 0; i < ops; i++)
+            g->marks[i] &= (uint8_t)~IN_LOG;
     g->num_changed = 0;
 }
 
 static void undo_starts(ps_order_graph *g)
 {
+    if (log_is_whole(g))
+        for (int32_t i = 0; i < g->num_changed; i++)
+            g->trial->start_ns[g->changed[i]] = g->was_ns[i];
     drop_heap(g);
-    for (int32_t i = 0; i < g->num_changed; i++)
-        g->order->start_ns[g->changed[i]] = g->was_ns[i];
     forget_log(g);
+}
+
+// Starts, and tails, which timing spoils, of an order that was timed before. What was looked at twice counts once.
+static void time_again(ps_order_graph *g)
+{
+    int64_t before = g->visits;
+    int64_t timed = g->trial->visits;
+    ps_order_time(g->problem, g->order, g->trial, INT64_MAX);
+    set_tails(g);
+    g->trial->visits = timed;
+    g->visits = before;
 }
 
 // Starts travel with their ops.
 static void rotate_starts(ps_order_graph *g, int32_t from, int32_t to)
 {
-    int64_t moved = g->order->start_ns[from];
-    int64_t *start = g->order->start_ns;
+    int64_t *start = g->trial->start_ns;
+    int64_t moved = start[from];
     if (from < to)
         memmove(start + from, start + from + 1, (size_t)(to - from) * sizeof *start);
     else
@@ -275,7 +354,7 @@ static void rotate_starts(ps_order_graph *g, int32_t from, int32_t to)
 
 static bool begins_anew(const ps_order_graph *g, int32_t device)
 {
-    return g->logged[g->problem->first[device]];
+    return g->marks[g->problem->first[device]] & IN_LOG;
 }
 
 // Tails after a move that was accepted.
@@ -291,7 +370,7 @@ static void settle_tails(ps_order_graph *g, int32_t device, int32_t low, int32_t
     }
     int32_t first = low > g->problem->first[device] ? low - 1 : low;
     for (int32_t i = first; i <= high; i++)
-        push(g, i, -g->order->start_ns[i]);
+        push(g, i, -g->trial->start_ns[i]);
     update_tails(g);
 }
 
@@ -306,14 +385,15 @@ bool ps_order_graph_move(ps_order_graph *g, int32_t from, int32_t to, int64_t li
     g->visits += 1 + high - low;
     if (at == from || high - low > WINDOW)
         return false;
+    bool whole = true;
     bool promises = ps_order_window_fits(g->problem, g->order, g->held, low, high);
     if (promises) {
         rotate_starts(g, from, at);
-        ps_order_settle(g->problem, g->order, g->held, low, high);
+        ps_order_settle(g->problem, g->order, g->trial->position, g->held, low, high);
         promises = window_promises(g, device, low, high, limit_ns, start);
         if (promises) {
             for (int32_t i = low; i <= high + 1 && i < g->problem->first[device + 1]; i++)
-                push(g, i, i <= high ? start[i - low] : g->order->start_ns[i]);
+                push(g, i, i <= high ? start[i - low] : g->trial->start_ns[i]);
             promises = update_starts(g, low, high, limit_ns) && value_of(g) <= limit_ns;
         }
         if (promises) {
@@ -321,10 +401,13 @@ bool ps_order_graph_move(ps_order_graph *g, int32_t from, int32_t to, int64_t li
             settle_tails(g, device, low, high);
             return true;
         }
+        whole = log_is_whole(g);
         undo_starts(g);
         rotate_starts(g, at, from);
     }
     ps_order_shift(g->order->op, at, from);
-    ps_order_settle(g->problem, g->order, g->held, low, high);
+    ps_order_settle(g->problem, g->order, g->trial->position, g->held, low, high);
+    if (!whole)
+        time_again(g);
     return false;
 }

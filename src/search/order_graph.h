@@ -9,19 +9,27 @@
 
 #include "search/order.h"
 
+// A position still to be looked at.
+typedef struct ps_order_due {
+    int64_t key_ns;
+    int32_t position;
+} ps_order_due;
+
 typedef struct ps_order_graph {
+    ps_arena *arena;
     const ps_order_problem *problem;
     ps_order *order;
-    int64_t *held;    // [ops] memory before each
-    int64_t *tail_ns; // [ops] by position
-    int32_t *heap;    // positions still to be looked at, by `key_ns`
-    int64_t *key_ns;  // [ops]
-    bool *queued;     // [ops] by position
+    ps_order_trial *trial; // with its times
+    int64_t *held;         // [ops] memory before each
+    int64_t *tail_ns;      // [ops] by position, where the trial keeps arrivals: timing anew spoils them
+    uint8_t *marks;        // [ops] by position: in the heap, in the log
+    ps_order_due *heap;    // by `key_ns`
     int32_t num_heap;
-    int32_t *changed; // positions whose start differs, and what it was
+    int32_t room_heap;
+    int32_t *changed; // a log of positions whose start differs, and what it was
     int64_t *was_ns;
-    int32_t num_changed;
-    bool *logged; // [ops] by position
+    int32_t num_changed; // more than there is room for: those are marked, not written
+    int32_t room_changed;
     int64_t visits;
 } ps_order_graph;
 
@@ -29,7 +37,9 @@ typedef struct ps_order_graph {
 // for each other without any time going by.
 bool ps_order_graph_serves(const ps_order_problem *problem);
 
-void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_graph *out);
+// Of the order that the trial has timed last.
+void ps_order_graph_new(ps_arena *arena, const ps_order_problem *problem, ps_order *order, ps_order_trial *trial,
+                        ps_order_graph *out);
 
 // Tails and memory anew, of an order that has been timed.
 void ps_order_graph_set(ps_order_graph *graph);

@@ -36,7 +36,7 @@ static int32_t draw(local *l, int64_t count)
 // Without tails all ops are alike.
 static bool is_critical(const local *l, int32_t position)
 {
-    return !l->quick || l->order->start_ns[position] + l->graph.tail_ns[position] == l->order->value_ns;
+    return !l->quick || l->desk->trial.start_ns[position] + l->graph.tail_ns[position] == l->order->value_ns;
 }
 
 // Where the graph does not serve: time the whole anew.
@@ -52,7 +52,7 @@ static bool move_slowly(local *l, int32_t from, int32_t to, int64_t limit_ns)
                  ps_order_time(l->problem, l->order, &l->desk->trial, limit_ns);
     if (!moved)
         ps_order_shift(l->order->op, at, from);
-    ps_order_settle(l->problem, l->order, l->held, low, high);
+    ps_order_settle(l->problem, l->order, l->desk->trial.position, l->held, low, high);
     return moved;
 }
 
@@ -118,7 +118,7 @@ ps_code ps_order_local(ps_arena *arena, ps_order_desk *desk, int64_t visits, ps_
     ps_code code = PS_OK;
     l.quick = ps_order_graph_serves(problem);
     if (l.quick)
-        ps_order_graph_new(arena, problem, order, &l.graph);
+        ps_order_graph_new(arena, problem, order, &desk->trial, &l.graph);
     else
         l.held = ps_new_raw(arena, int64_t, problem->first[problem->num_devices]);
     ps_order_time(problem, order, &desk->trial, INT64_MAX);

@@ -64,22 +64,23 @@ bool ps_order_may_jump(const ps_order_problem *problem, const ps_order *order, c
     return true;
 }
 
-void ps_order_settle(const ps_order_problem *problem, ps_order *order, int64_t *held, int32_t low, int32_t high)
+void ps_order_settle(const ps_order_problem *problem, const ps_order *order, int32_t *position, int64_t *held,
+                     int32_t low, int32_t high)
 {
     int64_t now = held[low];
     for (int32_t i = low; i <= high; i++) {
         ps_order_op op = order->op[i];
         held[i] = now;
-        order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
+        position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
         now = ps_order_held_after(&problem->stage[op.stage], op.step, now);
     }
 }
 
-void ps_order_jump(ps_order *order, int32_t from, int32_t to, int64_t start_ns)
+void ps_order_jump(ps_order *order, int64_t *start_ns, int32_t from, int32_t to, int64_t at_ns)
 {
     ps_order_op moved = order->op[from];
     memmove(order->op + to + 1, order->op + to, (size_t)(from - to) * sizeof *order->op);
-    memmove(order->start_ns + to + 1, order->start_ns + to, (size_t)(from - to) * sizeof *order->start_ns);
+    memmove(start_ns + to + 1, start_ns + to, (size_t)(from - to) * sizeof *start_ns);
     order->op[to] = moved;
-    order->start_ns[to] = start_ns;
+    start_ns[to] = at_ns;
 }

@@ -18,13 +18,14 @@ bool ps_order_window_fits(const ps_order_problem *problem, const ps_order *order
                           int32_t high);
 
 // Positions of the ops from low to high of a device, and the memory held before them, given that at low.
-void ps_order_settle(const ps_order_problem *problem, ps_order *order, int64_t *held, int32_t low, int32_t high);
+void ps_order_settle(const ps_order_problem *problem, const ps_order *order, int32_t *position, int64_t *held,
+                     int32_t low, int32_t high);
 
 // May the op at `from` go before the one at `to`, ahead of it on its device, in order and in memory?
 bool ps_order_may_jump(const ps_order_problem *problem, const ps_order *order, const int64_t *held, int32_t from,
                        int32_t to);
 
-// Move it there, with its start `start_ns`; starts of those passed go along.
-void ps_order_jump(ps_order *order, int32_t from, int32_t to, int64_t start_ns);
+// Move it there, with its start `at_ns`; starts of those passed go along.
+void ps_order_jump(ps_order *order, int64_t *start_ns, int32_t from, int32_t to, int64_t at_ns);
 
 #endif

@@ -104,7 +104,7 @@ static bool try_rules(policy *p, int64_t limit)
     p->value_ns = candidate->value_ns;
     copy_rules(p->problem, &p->rules, &p->kept_rules);
     if (p->value_ns < p->best->value_ns)
-        ps_order_swap(p->best, candidate);
+        ps_order_copy(p->problem, candidate, p->best);
     return true;
 }
 

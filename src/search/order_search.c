@@ -35,13 +35,14 @@ enum {
     MOST_OPS_TO_MOVE = 1 << 17 // of an extended order, of which there is little to gain and much to keep in memory
 };
 
-// The search among the orders of one problem, in memory that lasts as long as it.
+// The search among the orders of one problem. The problem and the best order last as long as it; a desk, which is most
+// of the memory, is there only while its orders are worked on.
 typedef struct search {
     ps_arena *arena;
     const ps_order_options *options;
     int32_t microbatches; // of the whole
     ps_order_problem problem;
-    ps_order_desk desk;
+    ps_order_desk desk; // with what all desks have in common while there is none
     ps_order best;
     const ps_schedule_family *named;
     int64_t named_ns;
@@ -61,10 +62,10 @@ static bool done(const search *s)
 }
 
 // One micro-batch after the other.
-static void seed_in_sequence(search *s)
+static void seed_in_sequence(search *s, ps_arena *scratch)
 {
     const ps_order_problem *problem = &s->problem;
-    int32_t *next = ps_new_raw(s->arena, int32_t, problem->num_devices);
+    int32_t *next = ps_new_raw(scratch, int32_t, problem->num_devices);
     for (int32_t d = 0; d < problem->num_devices; d++)
         next[d] = problem->first[d];
     for (int32_t k = 0; k < problem->num_microbatches; k++) {
@@ -80,58 +81,110 @@ static void seed_in_sequence(search *s)
     ps_order_time(problem, &s->best, &s->desk.trial, INT64_MAX);
 }
 
-static void seed_from_family(search *s, const ps_schedule_family *family, const ps_schedule *schedule)
-{
-    ps_order *candidate = &s->desk.candidate;
-    if (!ps_order_from_schedule(&s->problem, schedule, candidate) ||
-        !ps_order_time(&s->problem, candidate, &s->desk.trial, s->named_ns - 1))
-        return;
-    s->named = family;
-    s->named_ns = candidate->value_ns;
-    if (candidate->value_ns < s->best.value_ns)
-        ps_order_copy(&s->problem, candidate, &s->best);
-}
-
-static ps_code seed_from_families(void *context, ps_arena *scratch, ps_status *status)
-{
-    search *s = context;
-    (void)status;
-    for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
-        const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
-        ps_status refusal = {0};
-        ps_schedule schedule;
-        if (family->splits_backward == s->problem.fused || family->recomputes)
-            continue;
-        if (ps_schedule_generate(scratch, family->kind, s->problem.pipeline, &schedule, &refusal) == PS_OK)
-            seed_from_family(s, family, &schedule);
-        ps_arena_reset(scratch);
-    }
-    return PS_OK;
-}
-
-static void seed_from_start(search *s)
-{
-    ps_order *candidate = &s->desk.candidate;
-    if (ps_order_from_schedule(&s->problem, s->options->start, candidate) &&
-        ps_order_time(&s->problem, candidate, &s->desk.trial, s->best.value_ns - 1))
-        ps_order_copy(&s->problem, candidate, &s->best);
-}
-
-// The problem with its first orders. PS_INFEASIBLE when nothing fits.
+// The problem, still without any order. PS_INFEASIBLE when nothing fits.
 static ps_code begin(search *s, const ps_pipeline *pipeline, bool fused, ps_status *status)
 {
     const char *by;
     ps_order_problem_set(s->arena, pipeline, fused, s->options->objective == PS_ORDER_SPAN, &s->problem);
     PS_TRY(ps_order_problem_fits(&s->problem, status));
     ps_order_new(s->arena, &s->problem, &s->best);
-    ps_order_desk_new(s->arena, &s->problem, &s->desk);
     s->desk.bound_ns = ps_order_bound(pipeline, s->options, &by);
     s->desk.control = s->options->control;
     s->named_ns = INT64_MAX;
-    seed_in_sequence(s);
-    PS_TRY(ps_in_scratch(seed_from_families, s, status));
-    if (s->options->start && pipeline->num_microbatches == s->microbatches)
+    return PS_OK;
+}
+
+typedef struct desk_call {
+    search *s;
+    ps_scratch_fn work;
+    void *context; // of the work
+} desk_call;
+
+static ps_code sit_down(void *context, ps_arena *scratch, ps_status *status)
+{
+    desk_call *call = context;
+    ps_order_desk *desk = &call->s->desk;
+    ps_order_desk fresh;
+    ps_order_desk_new(scratch, &call->s->problem, &fresh);
+    fresh.control = desk->control;
+    fresh.bound_ns = desk->bound_ns;
+    fresh.trial.visits = desk->trial.visits;
+    *desk = fresh;
+    return call->work(call->context, scratch, status);
+}
+
+// Work at a desk of its own.
+static ps_code at_desk(search *s, ps_scratch_fn work, void *context, ps_status *status)
+{
+    desk_call call = {.s = s, .work = work, .context = context};
+    return ps_in_scratch(sit_down, &call, status);
+}
+
+static void seed_from_start(search *s)
+{
+    ps_order *candidate = &s->desk.candidate;
+    if (ps_order_from_schedule(&s->problem, s->options->start, &s->desk.trial, candidate) &&
+        ps_order_time(&s->problem, candidate, &s->desk.trial, s->best.value_ns - 1))
+        ps_order_copy(&s->problem, candidate, &s->best);
+}
+
+static ps_code seed_at_desk(void *context, ps_arena *scratch, ps_status *status)
+{
+    search *s = context;
+    (void)status;
+    seed_in_sequence(s, scratch);
+    if (s->options->start && s->problem.num_microbatches == s->microbatches)
         seed_from_start(s);
+    return PS_OK;
+}
+
+// A named family's schedule, which is made without a desk: some take as much memory.
+typedef struct family_call {
+    search *s;
+    const ps_schedule_family *family;
+    ps_schedule schedule;
+} family_call;
+
+static ps_code time_family(void *context, ps_arena *scratch, ps_status *status)
+{
+    family_call *call = context;
+    search *s = call->s;
+    ps_order *candidate = &s->desk.candidate;
+    (void)scratch;
+    (void)status;
+    if (!ps_order_from_schedule(&s->problem, &call->schedule, &s->desk.trial, candidate) ||
+        !ps_order_time(&s->problem, candidate, &s->desk.trial, s->named_ns - 1))
+        return PS_OK;
+    s->named = call->family;
+    s->named_ns = candidate->value_ns;
+    if (candidate->value_ns < s->best.value_ns)
+        ps_order_copy(&s->problem, candidate, &s->best);
+    return PS_OK;
+}
+
+// Nothing where the family is not legal here.
+static ps_code seed_from_family(void *context, ps_arena *scratch, ps_status *status)
+{
+    family_call *call = context;
+    const ps_pipeline *pipeline = call->s->problem.pipeline;
+    ps_status refusal = {0};
+    if (ps_schedule_generate(scratch, call->family->kind, pipeline, &call->schedule, &refusal) == PS_OK)
+        return at_desk(call->s, time_family, call, status);
+    if (refusal.code != PS_EXHAUSTED)
+        return PS_OK;
+    *status = refusal;
+    return PS_EXHAUSTED;
+}
+
+// The first orders. PS_EXHAUSTED.
+static ps_code seed(search *s, ps_status *status)
+{
+    PS_TRY(at_desk(s, seed_at_desk, s, status));
+    for (int kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
+        family_call call = {.s = s, .family = ps_schedule_family_at((ps_schedule_kind)kind)};
+        if (call.family->splits_backward != s->problem.fused && !call.family->recomputes)
+            PS_TRY(ps_in_scratch(seed_from_family, &call, status));
+    }
     s->seed_ns = s->best.value_ns;
     return PS_OK;
 }
@@ -174,76 +227,124 @@ static void take(search *s, const ps_order *order)
         ps_order_copy(&s->problem, order, &s->best);
 }
 
-// Everything, on one problem. `steady` is its best pattern, improved, by what it takes with `more` micro-batches.
-static ps_code improve(search *s, int32_t more, ps_order *steady, ps_status *status)
+// Patterns, by what they take with `more` micro-batches, and the best of them improved by moves where that differs from
+// what it takes here.
+static ps_code improve_patterns(search *s, int32_t more, ps_order *steady, ps_status *status)
 {
-    PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
-    PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
-    if (done(s))
-        return PS_OK;
     part_call patterns = {.s = s, .part = PATTERNS, .visits = visits_of(s, CYCLES), .more = more, .order = steady};
     PS_TRY(ps_in_scratch(call_part, &patterns, status));
     take(s, steady);
     s->seed_ns = s->best.value_ns;
-    if (more > 0 && steady->value_ns < INT64_MAX) {
-        PS_TRY(do_part(s, MOVES, LOCAL, 2, steady, status));
-        take(s, steady);
-    }
-    return do_part(s, MOVES, LOCAL, more > 0 ? 2 : 1, &s->best, status);
+    if (more == 0 || steady->value_ns == INT64_MAX)
+        return PS_OK;
+    PS_TRY(do_part(s, MOVES, LOCAL, 2, steady, status));
+    take(s, steady);
+    return PS_OK;
 }
 
-// How a search for fewer micro-batches went on with all of them.
+static ps_code try_patterns(void *context, ps_arena *scratch, ps_status *status)
+{
+    search *s = context;
+    ps_order steady;
+    ps_order_new(scratch, &s->problem, &steady);
+    return improve_patterns(s, 0, &steady, status);
+}
+
+// Everything, on one problem that is searched as it is.
+static ps_code search_whole(void *context, ps_arena *scratch, ps_status *status)
+{
+    search *s = context;
+    (void)scratch;
+    PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
+    PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
+    if (done(s))
+        return PS_OK;
+    PS_TRY(ps_in_scratch(try_patterns, s, status));
+    return do_part(s, MOVES, LOCAL, 1, &s->best, status);
+}
+
+// A search for fewer micro-batches, and how it went on with all of them.
+typedef struct core_search {
+    search s;
+    search *whole;
+    ps_order steady;    // the best pattern, improved
+    ps_order *extended; // of the two, the one at hand
+} core_search;
+
+static bool lost_pace(const core_search *core)
+{
+    const ps_order_problem *problem = &core->whole->problem;
+    int64_t pace = 0;
+    for (int32_t d = 0; d < problem->num_devices; d++) {
+        int64_t each = problem->work_ns[d] / problem->num_microbatches;
+        pace = each > pace ? each : pace;
+    }
+    int64_t expected = core->s.best.value_ns + pace * (problem->num_microbatches - core->s.problem.num_microbatches);
+    return core->whole->best.value_ns - expected > expected / LOST_PARTS;
+}
+
+static ps_code improve_core(void *context, ps_arena *scratch, ps_status *status)
+{
+    core_search *core = context;
+    search *s = &core->s;
+    (void)scratch;
+    PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
+    PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
+    if (done(s))
+        return PS_OK;
+    int32_t more = core->whole->problem.num_microbatches - s->problem.num_microbatches;
+    PS_TRY(improve_patterns(s, more, &core->steady, status));
+    return do_part(s, MOVES, LOCAL, 2, &s->best, status);
+}
+
+static ps_code extend_core(void *context, ps_arena *scratch, ps_status *status)
+{
+    core_search *core = context;
+    (void)status;
+    ps_order_extend(scratch, &core->s.problem, core->extended, &core->whole->desk, &core->whole->best);
+    return PS_OK;
+}
+
 typedef struct core_call {
     search *whole;
     int32_t microbatches;
     bool lost; // more for each further micro-batch than the fullest device needs
 } core_call;
 
-static bool lost_pace(const search *whole, const search *core)
-{
-    const ps_order_problem *problem = &whole->problem;
-    int64_t pace = 0;
-    for (int32_t d = 0; d < problem->num_devices; d++) {
-        int64_t each = problem->work_ns[d] / problem->num_microbatches;
-        pace = each > pace ? each : pace;
-    }
-    int64_t expected = core->best.value_ns + pace * (problem->num_microbatches - core->problem.num_microbatches);
-    return whole->best.value_ns - expected > expected / LOST_PARTS;
-}
-
-// Solve for fewer micro-batches and extend what comes out.
+// Solve for fewer micro-batches and extend what comes out, even where it was stopped.
 static ps_code search_core(void *context, ps_arena *scratch, ps_status *status)
 {
     core_call *call = context;
-    search *s = call->whole;
-    ps_pipeline pipeline = *s->problem.pipeline;
-    search core = {.arena = scratch, .options = s->options, .microbatches = s->microbatches};
-    ps_order steady;
+    search *whole = call->whole;
+    ps_pipeline pipeline = *whole->problem.pipeline;
+    core_search core = {
+        .s = {.arena = scratch, .options = whole->options, .microbatches = whole->microbatches},
+        .whole = whole,
+    };
     pipeline.num_microbatches = call->microbatches;
-    PS_TRY(begin(&core, &pipeline, s->problem.fused, status));
-    ps_order_new(scratch, &core.problem, &steady);
-    ps_code code = improve(&core, s->problem.num_microbatches - call->microbatches, &steady, status);
-    ps_order_extend(scratch, &core.problem, &core.best, &s->desk, &s->best);
-    if (steady.value_ns < INT64_MAX)
-        ps_order_extend(scratch, &core.problem, &steady, &s->desk, &s->best);
-    s->desk.trial.visits += core.desk.trial.visits;
-    call->lost = lost_pace(s, &core);
+    PS_TRY(begin(&core.s, &pipeline, whole->problem.fused, status));
+    PS_TRY(seed(&core.s, status));
+    ps_order_new(scratch, &core.s.problem, &core.steady);
+    ps_code code = done(&core.s) ? PS_OK : at_desk(&core.s, improve_core, &core, status);
+    if (code == PS_EXHAUSTED)
+        return code;
+    core.extended = &core.s.best;
+    PS_TRY(at_desk(whole, extend_core, &core, status));
+    core.extended = &core.steady;
+    if (core.steady.value_ns < INT64_MAX)
+        PS_TRY(at_desk(whole, extend_core, &core, status));
+    whole->desk.trial.visits += core.s.desk.trial.visits;
+    call->lost = lost_pace(&core);
     return code;
 }
 
-static ps_code search_problem(search *s, ps_status *status)
+static ps_code improve_extended(void *context, ps_arena *scratch, ps_status *status)
 {
-    if (done(s))
-        return PS_OK;
-    core_call core = {.whole = s, .microbatches = ps_order_core_microbatches(&s->problem)};
-    if (core.microbatches == 0) {
-        ps_order steady;
-        ps_order_new(s->arena, &s->problem, &steady);
-        return improve(s, 0, &steady, status);
-    }
-    PS_TRY(ps_in_scratch(search_core, &core, status));
+    core_call *call = context;
+    search *s = call->whole;
+    (void)scratch;
     PS_TRY(do_part(s, ROUNDS, NULL, 1, &s->best, status));
-    if (core.lost)
+    if (call->lost)
         PS_TRY(do_part(s, RULES, POLICY, 1, &s->best, status));
     s->seed_ns = s->best.value_ns;
     if (s->problem.first[s->problem.num_devices] > MOST_OPS_TO_MOVE)
@@ -251,8 +352,32 @@ static ps_code search_problem(search *s, ps_status *status)
     return do_part(s, MOVES, LOCAL_EXTENDED, 1, &s->best, status);
 }
 
-static void keep(const search *s, ps_order_result *out)
+static ps_code search_problem(search *s, ps_status *status)
 {
+    core_call core = {.whole = s, .microbatches = ps_order_core_microbatches(&s->problem)};
+    PS_TRY(seed(s, status));
+    if (done(s))
+        return PS_OK;
+    if (core.microbatches == 0)
+        return at_desk(s, search_whole, s, status);
+    PS_TRY(ps_in_scratch(search_core, &core, status));
+    return at_desk(s, improve_extended, &core, status);
+}
+
+// The searches with a split and with a whole backward, and what came out.
+typedef struct kinds_call {
+    ps_arena *arena; // of the result
+    const ps_pipeline *pipeline;
+    const ps_order_options *options;
+    ps_order_result *out;
+    search kind[2];
+    const search *best; // NULL: nothing fits
+    ps_status *refusal; // [2]
+} kinds_call;
+
+static void keep(kinds_call *call, const search *s)
+{
+    ps_order_result *out = call->out;
     out->visits += s->desk.trial.visits;
     if (s->named_ns < out->named_ns) {
         out->named = s->named;
@@ -263,29 +388,51 @@ static void keep(const search *s, ps_order_result *out)
     out->fused = s->problem.fused;
     out->value_ns = s->best.value_ns;
     out->seed_ns = s->seed_ns;
-    ps_order_to_schedule(&s->problem, &s->best, &out->schedule);
+    call->best = s;
 }
 
-typedef struct kind_call {
-    const ps_pipeline *pipeline;
-    const ps_order_options *options;
-    ps_order_result *out; // whose schedule has room for any order
-    bool fused;
-} kind_call;
-
-// With a whole or a split backward.
-static ps_code search_kind(void *context, ps_arena *scratch, ps_status *status)
+static ps_code search_kind(kinds_call *call, search *s, bool fused, ps_status *status)
 {
-    kind_call *call = context;
-    search s = {.arena = scratch, .options = call->options, .microbatches = call->pipeline->num_microbatches};
-    PS_TRY(begin(&s, call->pipeline, call->fused, status));
-    ps_code code = search_problem(&s, status);
+    PS_TRY(begin(s, call->pipeline, fused, status));
+    ps_code code = search_problem(s, status);
     if (code == PS_OK || code == PS_TIME_LIMIT || code == PS_STOPPED) {
         call->out->limit_hit = code != PS_OK;
-        keep(&s, call->out);
+        keep(call, s);
         return PS_OK;
     }
     return code;
+}
+
+static ps_code give_schedule(void *context, ps_status *status)
+{
+    kinds_call *call = context;
+    const ps_order_problem *problem = &call->best->problem;
+    ps_schedule *out = &call->out->schedule;
+    (void)status;
+    out->num_devices = problem->num_devices;
+    out->first = ps_new(call->arena, int32_t, problem->num_devices + 1);
+    out->op = ps_new_raw(call->arena, ps_op, problem->first[problem->num_devices]);
+    ps_order_to_schedule(problem, &call->best->best, out);
+    return PS_OK;
+}
+
+// The schedule is made while the order is still there, in the arena of the result, whose exhaustion must not jump over
+// the scratch memory.
+static ps_code search_kinds(void *context, ps_arena *scratch, ps_status *status)
+{
+    kinds_call *call = context;
+    for (int fused = 0; fused < 2 && !call->out->limit_hit; fused++) {
+        if (call->options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
+            continue;
+        search *s = &call->kind[fused];
+        *s = (search){.arena = scratch, .options = call->options, .microbatches = call->pipeline->num_microbatches};
+        // The other kind of backward may fit.
+        if (search_kind(call, s, fused, &call->refusal[fused]) == PS_EXHAUSTED) {
+            *status = call->refusal[fused];
+            return PS_EXHAUSTED;
+        }
+    }
+    return call->best ? ps_guard(give_schedule, call, call->arena, status) : PS_OK;
 }
 
 // F, I, W and B are moved; where R stands is a choice of its own.
@@ -324,20 +471,9 @@ ps_code ps_order_search(ps_arena *arena, const ps_pipeline *pipeline, const ps_o
     *out = (ps_order_result){.value_ns = INT64_MAX, .named_ns = INT64_MAX};
     PS_TRY(ps_order_searchable(pipeline, status));
     out->bound_ns = ps_order_bound(pipeline, options, &out->bound_by);
-    out->schedule.num_devices = pipeline->num_devices;
-    out->schedule.first = ps_new(arena, int32_t, pipeline->num_devices + 1);
-    out->schedule.op = ps_new_raw(arena, ps_op, 3 * (int64_t)pipeline->num_stages * pipeline->num_microbatches);
     ps_status refusal[2] = {{0}, {0}};
-    for (int fused = 0; fused < 2 && !out->limit_hit; fused++) {
-        if (options->backward == (fused ? PS_ORDER_SPLIT : PS_ORDER_FUSED))
-            continue;
-        kind_call call = {.pipeline = pipeline, .options = options, .out = out, .fused = fused};
-        // The other kind of backward may fit.
-        if (ps_in_scratch(search_kind, &call, &refusal[fused]) == PS_EXHAUSTED) {
-            *status = refusal[fused];
-            return PS_EXHAUSTED;
-        }
-    }
+    kinds_call call = {.arena = arena, .pipeline = pipeline, .options = options, .out = out, .refusal = refusal};
+    PS_TRY(ps_in_scratch(search_kinds, &call, status));
     if (out->value_ns == INT64_MAX) {
         *status = refusal[options->backward != PS_ORDER_SPLIT];
         return status->code;

@@ -12,7 +12,10 @@ void ps_order_trial_new(ps_arena *arena, const ps_order_problem *problem, ps_ord
 {
     int32_t devices = problem->num_devices;
     int64_t pairs = (int64_t)problem->num_stages * problem->num_microbatches;
-    *out = (ps_order_trial){.arrival_ns = ps_new(arena, int64_t, 2 * pairs),
+    int64_t ops = problem->first[devices];
+    *out = (ps_order_trial){.start_ns = ps_new_raw(arena, int64_t, ops),
+                            .position = ps_new_raw(arena, int32_t, PS_STEPS * pairs),
+                            .arrival_ns = ps_new_raw(arena, int64_t, ops),
                             .next = ps_new_raw(arena, int32_t, devices),
                             .clock_ns = ps_new_raw(arena, int64_t, devices),
                             .left_ns = ps_new_raw(arena, int64_t, devices),
@@ -24,7 +27,7 @@ void ps_order_trial_new(ps_arena *arena, const ps_order_problem *problem, ps_ord
 }
 
 // Positions of a device's ops. False when memory does not suffice.
-static bool settle(const ps_order_problem *problem, ps_order *order, int32_t device)
+static bool settle(const ps_order_problem *problem, const ps_order *order, ps_order_trial *trial, int32_t device)
 {
     int64_t held = 0;
     for (int32_t i = problem->first[device]; i < problem->first[device + 1]; i++) {
@@ -32,7 +35,7 @@ static bool settle(const ps_order_problem *problem, ps_order *order, int32_t dev
         const ps_order_stage *stage = &problem->stage[op.stage];
         if (ps_order_held_within(stage, op.step, held) > problem->room[device])
             return false;
-        order->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
+        trial->position[((int64_t)PS_STEPS * op.stage + op.step) * problem->num_microbatches + op.microbatch] = i;
         held = ps_order_held_after(stage, op.step, held);
     }
     return true;
@@ -67,7 +70,7 @@ static inline int32_t sender_of(const ps_order_problem *problem, ps_order_op op)
 }
 
 // False when the device cannot end within the limit any more.
-static bool run_device(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int32_t d,
+static bool run_device(const ps_order_problem *problem, const ps_order *order, ps_order_trial *trial, int32_t d,
                        int32_t *num_ready, int64_t limit_ns)
 {
     int32_t end = problem->first[d + 1];
@@ -95,7 +98,7 @@ static bool run_device(const ps_order_problem *problem, ps_order *order, ps_orde
             return false;
         }
         int64_t took = problem->stage[op.stage].duration_ns[op.step];
-        order->start_ns[i] = start;
+        trial->start_ns[i] = start;
         clock = start + took;
         left -= took;
         trial->done[PS_STEPS * op.stage + op.step]++;
@@ -130,7 +133,7 @@ static int32_t start_devices(const ps_order_problem *problem, ps_order_trial *tr
 bool ps_order_time(const ps_order_problem *problem, ps_order *order, ps_order_trial *trial, int64_t limit_ns)
 {
     for (int32_t d = 0; d < problem->num_devices; d++)
-        if (!settle(problem, order, d))
+        if (!settle(problem, order, trial, d))
             return false;
     int32_t num_ready = start_devices(problem, trial);
     while (num_ready > 0) {
