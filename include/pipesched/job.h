@@ -45,6 +45,7 @@ typedef enum ps_recompute_part {
     PS_RECOMPUTE_ATTENTION = 32, // the whole attention
     PS_RECOMPUTE_FFN = 64        // the whole dense FFN
 } ps_recompute_part;
+enum { PS_RECOMPUTE_PARTS = 7 };
 
 enum { PS_PACKED_MAX = 4096 };
 
@@ -94,7 +95,7 @@ typedef struct ps_job {
     double offload_activations;        // share of what a layer holds that waits in host memory
     int64_t memory_reserve_bytes;      // context and communicators; per device
     int64_t memory_framework_bytes;    // allocated beside the model: workspaces, small buffers
-    double memory_fragmentation;       // reserved by allocated bytes of the framework's allocator; at least 1
+    int64_t memory_fragmentation_ppm;  // what the framework's allocator reserves beyond what is allocated, by that
     int64_t memory_limit_bytes;        // 0: the device's usable memory
     int64_t op_overhead_ns;            // added to every op
     int64_t jitter_ppm;                // rank the best plans by their p95 when times vary by this share; 0: by time
@@ -115,5 +116,8 @@ ps_code ps_job_load(ps_arena *arena, const char *path, ps_job *job, ps_status *s
 ps_code ps_job_check(const ps_job *job, ps_status *status);
 
 const char *ps_optimizer_name(ps_optimizer optimizer);
+const char *ps_cp_method_name(ps_cp_method method); // "ring", "all-to-all"
+const char *ps_dispatch_name(ps_dispatch dispatch); // "all-to-all", "dedup"
+const char *ps_recompute_part_name(int32_t bit);    // 0 to PS_RECOMPUTE_PARTS - 1: "core-attention", "norm", ...
 
 #endif

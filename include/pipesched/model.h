@@ -143,6 +143,10 @@ typedef struct ps_model {
 
 enum { PS_PIN_NONE = -1, PS_PIN_LAST = -2 };
 
+// The greatest number that divides the routed experts of every layer that has some: what expert parallelism can divide;
+// 0: no layer has any.
+int64_t ps_model_experts(const ps_model *model);
+
 // `name` is a file, "-", or (without a slash and no file) a built-in model. The format is recognised from the content.
 ps_code ps_model_load(ps_arena *arena, const char *name, ps_model *out, ps_status *status);
 // The same from bytes in memory; `source` is the name in errors.

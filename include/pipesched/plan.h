@@ -28,6 +28,7 @@ typedef struct ps_plan_inputs {
     const char *model_sha256;
     int32_t model_layers;
     int64_t model_parameters;
+    int64_t model_experts; // the greatest number that divides the routed experts of each layer with some; 0: none has
     double model_flops_per_sequence; // forward and backward, causal
     const char *cluster_name;
     const char *cluster_sha256;
@@ -109,8 +110,10 @@ typedef struct ps_plan_memory {
     int64_t optimizer;
     int64_t activations_peak;
     int64_t transient;
+    int64_t framework;     // allocated beside the model
+    int64_t fragmentation; // reserved by the allocator beyond these six
     int64_t reserve;
-    int64_t total_peak; // the sum of the six
+    int64_t total_peak; // the sum of the eight
     int64_t capacity;
     int64_t headroom; // capacity - total_peak
 } ps_plan_memory;

@@ -26,6 +26,18 @@ static void check_allowed(ps_check *check, const char *path, const ps_int_set *s
                       value);
 }
 
+const char *ps_check_expert_misfit(const ps_plan *plan, const ps_layout *layout)
+{
+    int64_t experts = plan->inputs.model_experts;
+    if (product4(layout->tp, layout->cp, layout->dp, 1) % ps_multiply_saturating(layout->ep, layout->etp) != 0)
+        return "ep * etp must divide tp * cp * dp";
+    if (experts == 0 ? layout->ep > 1 : experts % layout->ep != 0)
+        return "ep must divide the model's experts";
+    if (plan->inputs.job.etp.count == 0 && layout->etp != layout->tp)
+        return "etp is tp unless the job says otherwise";
+    return NULL;
+}
+
 static void check_job(ps_check *check)
 {
     const ps_layout *layout = &check->plan->layout;
@@ -35,6 +47,9 @@ static void check_job(ps_check *check)
     check_allowed(check, "/layout/pp", &job->pp, layout->pp);
     check_allowed(check, "/layout/vp", &job->vp, layout->vp);
     check_allowed(check, "/layout/dp", &job->dp, layout->dp);
+    check_allowed(check, "/layout/cp", &job->cp, layout->cp);
+    check_allowed(check, "/layout/ep", &job->ep, layout->ep);
+    check_allowed(check, "/layout/etp", &job->etp, layout->etp);
     check_allowed(check, "/layout/schedule", &job->schedule, (int64_t)layout->schedule);
     check_allowed(check, "/layout/recompute", &job->recompute, (int64_t)layout->recompute);
     ps_check_equal(check, "zero-stage", PS_AT("/layout/zero"), layout->zero, job->zero);
@@ -52,8 +67,9 @@ void ps_check_layout(ps_check *check)
     if (ranks > gpus)
         ps_check_find(check, "too-many-ranks", PS_AT("/layout"), "%" PRId64 " ranks on a cluster of %" PRId64 " GPUs",
                       ranks, gpus);
-    if (ps_multiply_saturating(layout->dp, layout->cp) % layout->ep != 0)
-        ps_check_find(check, "expert-degree", PS_AT("/layout/ep"), "ep must divide dp * cp");
+    const char *misfit = ps_check_expert_misfit(plan, layout);
+    if (misfit)
+        ps_check_find(check, "expert-degree", PS_AT("/layout/ep"), "%s", misfit);
     if (ps_check_recomputes(layout->schedule) && layout->recompute != PS_RECOMPUTE_FULL)
         ps_check_find(check, "schedule-recompute", PS_AT("/layout/recompute"),
                       "this schedule recomputes everything: should be \"full\"");

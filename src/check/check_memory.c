@@ -10,7 +10,8 @@
 // What a device needs besides activations, from its stages alone.
 static ps_plan_memory sum_stages(const ps_plan *plan, int32_t device)
 {
-    ps_plan_memory memory = {.reserve = plan->inputs.job.memory_reserve_bytes};
+    ps_plan_memory memory = {.framework = plan->inputs.job.memory_framework_bytes,
+                             .reserve = plan->inputs.job.memory_reserve_bytes};
     for (int32_t index = 0; index < plan->num_stages; index++) {
         const ps_plan_stage *stage = &plan->stage[index];
         if (stage->pp_rank != device)
@@ -24,6 +25,11 @@ static ps_plan_memory sum_stages(const ps_plan *plan, int32_t device)
     return memory;
 }
 
+static int64_t share_of(int64_t bytes, int64_t ppm)
+{
+    return bytes / 1000000 * ppm + bytes % 1000000 * ppm / 1000000;
+}
+
 static void check_capacity(ps_check *check, int32_t index)
 {
     const ps_plan *plan = check->plan;
@@ -34,9 +40,13 @@ static void check_capacity(ps_check *check, int32_t index)
             limit = plan->gpu[gpu].memory_usable_bytes;
     ps_check_equal(check, "memory-capacity", PS_AT_1("/devices/#/memory/capacity", index), memory->capacity, limit);
 
-    int64_t total = ps_add_saturating(memory->parameters, memory->gradients);
-    total = ps_add_saturating(total, ps_add_saturating(memory->optimizer, memory->activations_peak));
-    total = ps_add_saturating(total, ps_add_saturating(memory->transient, memory->reserve));
+    int64_t allocated = ps_add_saturating(memory->parameters, memory->gradients);
+    allocated = ps_add_saturating(allocated, ps_add_saturating(memory->optimizer, memory->activations_peak));
+    allocated = ps_add_saturating(allocated, ps_add_saturating(memory->transient, memory->framework));
+    int64_t fragmentation = share_of(allocated, plan->inputs.job.memory_fragmentation_ppm);
+    ps_check_equal(check, "memory-fragmentation", PS_AT_1("/devices/#/memory/fragmentation", index),
+                   memory->fragmentation, fragmentation);
+    int64_t total = ps_add_saturating(allocated, ps_add_saturating(memory->fragmentation, memory->reserve));
     ps_check_equal(check, "memory-sum", PS_AT_1("/devices/#/memory/total_peak", index), memory->total_peak, total);
     int64_t headroom;
     if (__builtin_sub_overflow(memory->capacity, memory->total_peak, &headroom))
@@ -51,7 +61,7 @@ static bool check_signs(ps_check *check, int32_t index)
 {
     const ps_plan_memory *memory = &check->plan->device[index].memory;
     if (memory->parameters >= 0 && memory->gradients >= 0 && memory->optimizer >= 0 && memory->activations_peak >= 0 &&
-        memory->transient >= 0 && memory->reserve >= 0)
+        memory->transient >= 0 && memory->framework >= 0 && memory->fragmentation >= 0 && memory->reserve >= 0)
         return true;
     ps_check_find(check, "out-of-range", PS_AT_1("/devices/#/memory", index), "a size is negative");
     return false;
@@ -73,6 +83,8 @@ void ps_check_memory(ps_check *check)
                        should.optimizer);
         ps_check_equal(check, "memory-transient", PS_AT_1("/devices/#/memory/transient", index), memory->transient,
                        should.transient);
+        ps_check_equal(check, "memory-framework", PS_AT_1("/devices/#/memory/framework", index), memory->framework,
+                       should.framework);
         ps_check_equal(check, "memory-reserve", PS_AT_1("/devices/#/memory/reserve", index), memory->reserve,
                        should.reserve);
         check_capacity(check, index);

@@ -21,6 +21,8 @@ void ps_check_ways_agree(ps_check *check);
 void ps_check_placement(ps_check *check);
 void ps_check_layout(ps_check *check);
 // A job's set of values; an empty one allows every value.
+// Why experts cannot be divided like this; NULL when they can.
+const char *ps_check_expert_misfit(const ps_plan *plan, const ps_layout *layout);
 bool ps_check_allows(const ps_int_set *set, int64_t value);
 void ps_check_hops(ps_check *check);
 void ps_check_ranks(ps_check *check);

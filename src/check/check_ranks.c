@@ -2,8 +2,8 @@
 //
 // check_ranks.c: which GPU each rank is, entry by entry.
 //
-// Order tp-cp-ep-dp-pp, the first varying fastest: rank = tp + TP * (cp + CP * (dp + DP * pp)). Expert parallel ranks
-// are taken out of the replicas: ep = dp mod EP. Ranks fill nodes one after the other.
+// Order tp-cp-ep-dp-pp, the first varying fastest: rank = tp + TP * (cp + CP * (dp + DP * pp)). Experts are divided
+// among the same ranks in a grid of their own: ep = rank / ETP mod EP. Ranks fill nodes one after the other.
 #include <string.h>
 
 #include "check/check_parts.h"
@@ -27,7 +27,7 @@ static void check_rank(ps_check *check, int32_t index)
     ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/pp", index), rank->pp, pp);
     ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/tp", index), rank->tp, tp);
     ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/cp", index), rank->cp, cp);
-    ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/ep", index), rank->ep, dp % layout->ep);
+    ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/ep", index), rank->ep, index / layout->etp % layout->ep);
     ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/node", index), rank->node,
                    index / plan->inputs.gpus_per_node);
     ps_check_equal(check, "rank-map", PS_AT_1("/ranks/map/#/gpu", index), rank->gpu,

@@ -76,7 +76,9 @@ static bool is_asked_for(const ps_job *job, const ps_layout *layout)
 {
     return ps_check_allows(&job->micro_batch_size, layout->micro_batch_size) && ps_check_allows(&job->tp, layout->tp) &&
            ps_check_allows(&job->pp, layout->pp) && ps_check_allows(&job->vp, layout->vp) &&
-           ps_check_allows(&job->dp, layout->dp) && ps_check_allows(&job->schedule, (int64_t)layout->schedule) &&
+           ps_check_allows(&job->dp, layout->dp) && ps_check_allows(&job->cp, layout->cp) &&
+           ps_check_allows(&job->ep, layout->ep) && ps_check_allows(&job->etp, layout->etp) &&
+           ps_check_allows(&job->schedule, (int64_t)layout->schedule) &&
            ps_check_allows(&job->recompute, (int64_t)layout->recompute) && layout->zero == job->zero;
 }
 
@@ -114,11 +116,9 @@ static const char *find_misfit(const ps_plan *plan, const ps_layout *layout)
         return "dualpipe takes an even number of ranks and of micro-batches, two a rank or more";
     if (domain % layout->tp != 0)
         return "tp does not divide the GPUs that one fast fabric joins";
-    if (layout->cp != 1 || layout->ep != 1)
-        return "context and expert parallelism can only be 1";
     if (ps_check_recomputes(layout->schedule) && layout->recompute != PS_RECOMPUTE_FULL)
         return "its schedule recomputes everything";
-    return NULL;
+    return ps_check_expert_misfit(plan, layout);
 }
 
 // Another layout for the same job on the same GPUs.
@@ -128,7 +128,8 @@ static void check_layout(ps_check *check, int32_t index, const ps_layout *layout
     const ps_job *job = &plan->inputs.job;
     ps_place place = PS_AT_1("/search/alternatives/#/layout", index);
     int64_t ranks = product4(layout->dp, layout->tp, layout->pp, layout->cp);
-    if (layout->dp < 1 || layout->tp < 1 || layout->pp < 1 || layout->vp < 1 || layout->cp < 1 || layout->ep < 1) {
+    if (layout->dp < 1 || layout->tp < 1 || layout->pp < 1 || layout->vp < 1 || layout->cp < 1 || layout->ep < 1 ||
+        layout->etp < 1) {
         ps_check_find(check, "alternative-layout", place, "every degree must be at least 1");
         return;
     }

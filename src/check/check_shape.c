@@ -19,6 +19,7 @@ static bool check_counts(ps_check *check)
                               layout->vp,
                               layout->cp,
                               layout->ep,
+                              layout->etp,
                               layout->micro_batch_size,
                               layout->num_microbatches};
     bool good = true;
@@ -138,8 +139,13 @@ static bool check_device_sums(ps_check *check)
             return false;
         }
     }
+    int64_t framework = plan->inputs.job.memory_framework_bytes;
     if (reserve < 0 || reserve > PS_MAX_BYTES) {
         ps_check_find(check, "memory-overflow", PS_AT("/inputs/job/memory_reserve_bytes"), "beyond any machine");
+        return false;
+    }
+    if (framework < 0 || framework > PS_MAX_BYTES) {
+        ps_check_find(check, "memory-overflow", PS_AT("/inputs/job/memory_framework_bytes"), "beyond any machine");
         return false;
     }
     return true;

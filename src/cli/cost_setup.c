@@ -27,8 +27,11 @@ static ps_code only_value(const ps_int_set *set, const char *option, int32_t oth
 static ps_code set_layout(const ps_job *job, ps_layout *layout, ps_status *status)
 {
     int32_t recompute;
-    *layout = (ps_layout){.dp = 1, .pp = 1, .vp = 1, .cp = 1, .ep = 1, .num_microbatches = 1, .zero = job->zero};
+    *layout = (ps_layout){.dp = 1, .pp = 1, .vp = 1, .num_microbatches = 1, .zero = job->zero};
     PS_TRY(only_value(&job->tp, "--tp", 1, &layout->tp, status));
+    PS_TRY(only_value(&job->cp, "--cp", 1, &layout->cp, status));
+    PS_TRY(only_value(&job->ep, "--ep", 1, &layout->ep, status));
+    PS_TRY(only_value(&job->etp, "--etp", 0, &layout->etp, status));
     PS_TRY(only_value(&job->micro_batch_size, "--micro-batch-size", 1, &layout->micro_batch_size, status));
     PS_TRY(only_value(&job->recompute, "--recompute", PS_RECOMPUTE_NONE, &recompute, status));
     layout->recompute = (ps_recompute)recompute;

@@ -16,18 +16,44 @@
 #define ROW_SEQ_LENGTH JOB("seq-length", "N", NULL, "tokens in a sequence")
 #define ROW_MICRO_BATCH_SIZE JOB("micro-batch-size", "LIST", "auto", "sequences in a micro-batch")
 #define ROW_TP JOB("tp", "LIST", "auto", "tensor parallel ranks")
-#define ROW_PRECISION JOB("precision", "NAME", "bf16", "bf16, fp16 or fp32")
+#define ROW_PRECISION                                                                                                  \
+    JOB("precision", "NAME", "bf16",                                                                                   \
+        "bf16, fp16, fp32, fp8, mxfp8 or nvfp4; the last three of GEMMs in blocks, the rest in bf16")
 #define ROW_OPTIMIZER JOB("optimizer", "NAME", "adam", "adam, adamw or sgd")
 #define ROW_ZERO                                                                                                       \
     JOB("zero", "N", "1",                                                                                              \
         "what the data parallel ranks share out: 0 nothing, 1 optimizer state, 2 gradients too, 3 parameters too")
 #define ROW_GRAD_DTYPE JOB("grad-dtype", "NAME", "fp32", "gradients: fp32 or bf16")
 #define ROW_OPTIMIZER_DTYPE JOB("optimizer-dtype", "NAME", "fp32", "moments of the optimizer: fp32 or bf16")
-#define ROW_RECOMPUTE JOB("recompute", "LIST", "auto", "activations recomputed in the backward: none, full")
+#define ROW_RECOMPUTE JOB("recompute", "LIST", "auto", "activations recomputed in the backward: none, selective, full")
 #define ROW_ATTENTION JOB("attention", "NAME", "flash", "flash or unfused")
 #define ROW_SEQUENCE_PARALLEL                                                                                          \
     JOB("sequence-parallel", "on|off", "on", "shard activations between tensor parallel regions")
 #define ROW_OVERLAP_TP JOB("overlap-tp", "on|off", "on", "hide part of tensor parallel communication behind GEMMs")
+#define ROW_CP JOB("cp", "LIST", "auto", "context parallel ranks; auto is 1 so far")
+#define ROW_EP JOB("ep", "LIST", "auto", "expert parallel ranks; auto tries all that divide the experts")
+#define ROW_ETP JOB("etp", "LIST", "auto", "tensor parallel ranks of an expert; auto is as many as of the rest")
+#define ROW_CP_METHOD                                                                                                  \
+    JOB("cp-method", "NAME", "ring", "keys and values travel in a ring, or all-to-all divides the heads meanwhile")
+#define ROW_EP_DISPATCH                                                                                                \
+    JOB("ep-dispatch", "NAME", "all-to-all",                                                                           \
+        "a copy of a token for each chosen expert, or dedup: one for each rank and node that holds some")
+#define ROW_OVERLAP_EP                                                                                                 \
+    JOB("overlap-ep", "on|off", "off", "hide expert exchanges behind the compute of another micro-batch")
+#define ROW_MOE_PARALLEL                                                                                               \
+    JOB("moe-parallel", "NAME", "expert", "expert parallel ranks divide experts, or head: the heads of the latent")
+#define ROW_EXPERT_CAPACITY                                                                                            \
+    JOB("expert-capacity", "N", "0", "tokens that an expert takes, by the mean; 0: all that come")
+#define ROW_EXPERT_IMBALANCE                                                                                           \
+    JOB("expert-imbalance", "N", "1", "tokens of the busiest expert parallel rank, by the mean")
+#define ROW_RECOMPUTE_PARTS                                                                                            \
+    JOB("recompute-parts", "LIST", "core-attention",                                                                   \
+        "what selective recomputes: core-attention, norm, activation, mla-up, moe, attention, ffn")
+#define ROW_LOSS JOB("loss", "NAME", "fused", "cross-entropy in one kernel, or plain: in several on 32-bit logits")
+#define ROW_CUDA_GRAPHS JOB("cuda-graphs", "on|off", "off", "kernels of a layer are launched as one captured graph")
+#define ROW_LORA_RANK JOB("lora-rank", "N", "0", "above 0: weights are frozen, adapters of this rank are trained")
+#define ROW_OFFLOAD_OPTIMIZER                                                                                          \
+    JOB("offload-optimizer", "on|off", "off", "optimizer state lives in host memory and is stepped there")
 #define ROW_EXTRAPOLATE JOB("extrapolate", "on|off", "off", "use measurements beyond their sizes")
 
 static const ps_option all[] = {
@@ -38,17 +64,28 @@ static const ps_option all[] = {
     JOB("pp", "LIST", "auto", "pipeline ranks"),
     JOB("vp", "LIST", "auto", "virtual stages a pipeline rank"),
     JOB("dp", "LIST", "auto", "data parallel replicas"),
-    JOB("cp", "LIST", "auto", "context parallel ranks; only 1 so far"),
-    JOB("ep", "LIST", "auto", "expert parallel ranks; only 1 so far"),
-    JOB("etp", "LIST", "auto", "tensor parallel ranks of experts; only 1 so far"),
+    ROW_CP,
+    ROW_EP,
+    ROW_ETP,
+    ROW_CP_METHOD,
+    ROW_EP_DISPATCH,
+    ROW_OVERLAP_EP,
+    ROW_MOE_PARALLEL,
+    ROW_EXPERT_CAPACITY,
+    ROW_EXPERT_IMBALANCE,
     ROW_PRECISION,
     ROW_OPTIMIZER,
     ROW_ZERO,
     ROW_GRAD_DTYPE,
     ROW_OPTIMIZER_DTYPE,
     ROW_RECOMPUTE,
+    ROW_RECOMPUTE_PARTS,
     ROW_ATTENTION,
     ROW_SEQUENCE_PARALLEL,
+    ROW_LOSS,
+    ROW_CUDA_GRAPHS,
+    ROW_LORA_RANK,
+    ROW_OFFLOAD_OPTIMIZER,
     JOB("overlap-grad-sync", "on|off", "on", "hide the reduction of gradients behind the backward"),
     ROW_OVERLAP_TP,
     JOB("overlap-p2p", "on|off", "on",
@@ -61,6 +98,9 @@ static const ps_option all[] = {
     JOB("target", "NAME", "any", "framework that must be able to launch the plan; only any so far"),
     JOB("objective", "NAME", "time", "what is best; only time so far"),
     JOB("memory-reserve", "SIZE", "2GiB", "kept free on every GPU"),
+    JOB("memory-framework", "SIZE", "300MiB", "allocated beside the model on every GPU: workspaces, small buffers"),
+    JOB("memory-fragmentation", "SHARE", "5%",
+        "what the allocator reserves beyond what is allocated, as a share of that"),
     JOB("memory-limit", "SIZE", NULL, "of one GPU, instead of its usable memory"),
     JOB("op-overhead", "TIME", "0", "added to every op"),
     JOB("jitter", "SHARE", "0",
@@ -74,8 +114,32 @@ static const ps_option all[] = {
 };
 
 static const ps_option for_cost[] = {
-    ROW_SEQ_LENGTH,  ROW_MICRO_BATCH_SIZE, ROW_TP,        ROW_PRECISION, ROW_OPTIMIZER,         ROW_ZERO,
-    ROW_GRAD_DTYPE,  ROW_OPTIMIZER_DTYPE,  ROW_RECOMPUTE, ROW_ATTENTION, ROW_SEQUENCE_PARALLEL, ROW_OVERLAP_TP,
+    ROW_SEQ_LENGTH,
+    ROW_MICRO_BATCH_SIZE,
+    ROW_TP,
+    ROW_PRECISION,
+    ROW_OPTIMIZER,
+    ROW_ZERO,
+    ROW_GRAD_DTYPE,
+    ROW_OPTIMIZER_DTYPE,
+    ROW_RECOMPUTE,
+    ROW_RECOMPUTE_PARTS,
+    ROW_ATTENTION,
+    ROW_SEQUENCE_PARALLEL,
+    ROW_OVERLAP_TP,
+    ROW_CP,
+    ROW_EP,
+    ROW_ETP,
+    ROW_CP_METHOD,
+    ROW_EP_DISPATCH,
+    ROW_OVERLAP_EP,
+    ROW_MOE_PARALLEL,
+    ROW_EXPERT_CAPACITY,
+    ROW_EXPERT_IMBALANCE,
+    ROW_LOSS,
+    ROW_CUDA_GRAPHS,
+    ROW_LORA_RANK,
+    ROW_OFFLOAD_OPTIMIZER,
     ROW_EXTRAPOLATE,
 };
 

@@ -14,11 +14,37 @@
 #include "io/file.h"
 #include "io/json_write.h"
 
+// A stream into memory. That of open_memstream() drops what it finds no memory for without an error (glibc 2.36).
 typedef struct buffer {
     FILE *file;
-    char *data; // valid once the file is flushed
+    char *data; // complete once the file is flushed
     size_t size;
+    size_t room;
+    bool failed; // some of it found no memory
 } buffer;
+
+// Exhaustion is told once, by finish_buffer(), and not by whoever flushes first.
+static ssize_t write_buffer(void *cookie, const char *data, size_t size)
+{
+    buffer *full = cookie;
+    if (!full->failed && full->room - full->size < size) {
+        size_t room = full->room;
+        while (room - full->size < size)
+            room = room == 0 ? 16384 : 2 * room;
+        char *grown = realloc(full->data, room);
+        if (!grown) {
+            full->failed = true;
+            return (ssize_t)size;
+        }
+        full->data = grown;
+        full->room = room;
+    }
+    if (!full->failed) {
+        memcpy(full->data + full->size, data, size);
+        full->size += size;
+    }
+    return (ssize_t)size;
+}
 
 static void free_buffer(void *object)
 {
@@ -31,7 +57,7 @@ static void free_buffer(void *object)
 static ps_code open_buffer(ps_arena *arena, buffer **out, ps_status *status)
 {
     *out = ps_new(arena, buffer, 1);
-    (*out)->file = open_memstream(&(*out)->data, &(*out)->size);
+    (*out)->file = fopencookie(*out, "w", (cookie_io_functions_t){.write = write_buffer});
     ps_arena_defer(arena, free_buffer, *out);
     if (!(*out)->file)
         return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory for the output");
@@ -40,7 +66,7 @@ static ps_code open_buffer(ps_arena *arena, buffer **out, ps_status *status)
 
 static ps_code finish_buffer(const buffer *full, ps_status *status)
 {
-    if (fflush(full->file) != 0 || ferror(full->file))
+    if (fflush(full->file) != 0 || ferror(full->file) || full->failed)
         return ps_fail(status, PS_EXHAUSTED, "out-of-memory", "no memory for the output");
     return PS_OK;
 }

@@ -79,8 +79,10 @@ static double distinct_places(double experts, double draws, double places)
     double missed = 1;
     double elsewhere = experts - experts / places;
 
-    for (double i = 0; i < draws; i++)
+    for (int64_t drawn = 0; (double)drawn < draws; drawn++) {
+        double i = (double)drawn;
         missed *= elsewhere > i ? (elsewhere - i) / (experts - i) : 0;
+    }
     return places * (1 - missed);
 }
 

@@ -30,7 +30,8 @@ void ps_job_init(ps_job *job)
                     .expert_imbalance = 1,
                     .sequence_chunks = 1,
                     .optimizer_barrier = true,
-                    .memory_fragmentation = 1,
+                    .memory_framework_bytes = INT64_C(300) << 20,
+                    .memory_fragmentation_ppm = 50000,
                     .memory_reserve_bytes = INT64_C(2) << 30,
                     .jitter_samples = 200,
                     .effort = 1};
@@ -40,6 +41,25 @@ const char *ps_optimizer_name(ps_optimizer optimizer)
 {
     static const char *const names[PS_OPTIMIZERS] = {"adam", "adamw", "sgd"};
     return names[optimizer];
+}
+
+const char *ps_cp_method_name(ps_cp_method method)
+{
+    static const char *const names[PS_CP_METHODS] = {"ring", "all-to-all"};
+    return names[method];
+}
+
+const char *ps_dispatch_name(ps_dispatch dispatch)
+{
+    static const char *const names[PS_DISPATCHES] = {"all-to-all", "dedup"};
+    return names[dispatch];
+}
+
+const char *ps_recompute_part_name(int32_t bit)
+{
+    static const char *const names[PS_RECOMPUTE_PARTS] = {"core-attention", "norm", "activation", "mla-up", "moe",
+                                                          "attention",      "ffn"};
+    return names[bit];
 }
 
 const char *ps_recompute_name(ps_recompute recompute)
@@ -138,11 +158,11 @@ static ps_code parse_set(const job_option *option, const char *value, ps_int_set
         char item[64];
         if (size == 0 || size >= sizeof item)
             return ps_fail(status, PS_USAGE, "bad-value", "expected auto or a list such as %s, got \"%.64s\"",
-                           option->type == JOB_WORD_SET ? option->words[0].word : "1,2,4", value);
+                           option->words ? option->words[0].word : "1,2,4", value);
         memcpy(item, start, size);
         item[size] = '\0';
         int32_t element = 0;
-        if (option->type == JOB_WORD_SET) {
+        if (option->words) {
             PS_TRY(find_word(option, item, &element, status));
         } else {
             int64_t number = 0;
@@ -154,19 +174,6 @@ static ps_code parse_set(const job_option *option, const char *value, ps_int_set
         if (*start++ == '\0')
             return PS_OK;
     }
-}
-
-// cp, ep and etp: any list is well-formed, but only 1 is supported.
-static ps_code check_only_one(const job_option *option, const char *value, ps_status *status)
-{
-    job_option any = *option;
-    any.max = PS_SET_MAX * INT64_C(1000000);
-    ps_int_set set;
-    PS_TRY(parse_set(&any, value, &set, status));
-    if (set.count == 0 || (set.count == 1 && set.value[0] == 1))
-        return PS_OK;
-    refuse_unsupported(option, value, status);
-    return ps_fail_hint(status, "supported: auto, 1");
 }
 
 static ps_code find_quantity(const job_option *option, const char *value, int64_t *out, ps_status *status)
@@ -197,6 +204,30 @@ static ps_code find_share(const job_option *option, const char *value, int64_t *
                    "expected a share of at most 100%%, such as 5%% or 0.05, got \"%.64s\"", value);
 }
 
+static ps_code find_real(const job_option *option, const char *value, double *out, ps_status *status)
+{
+    if (ps_decimal_double(value, (int64_t)strlen(value), out) && *out >= (double)option->min &&
+        *out <= (double)option->max)
+        return PS_OK;
+    return ps_fail(status, PS_USAGE, "bad-value", "expected a number from %lld to %lld, got \"%.64s\"",
+                   (long long)option->min, (long long)option->max, value);
+}
+
+// Words between commas, each a bit of the value.
+static ps_code find_bits(const job_option *option, const char *value, int32_t *out, ps_status *status)
+{
+    ps_int_set set;
+    *out = 0;
+    PS_TRY(parse_set(option, value, &set, status));
+    for (int32_t index = 0; index < set.count; index++)
+        *out |= set.value[index];
+    if (set.count > 0)
+        return PS_OK;
+    char text[256];
+    ps_fail(status, PS_USAGE, "bad-value", "auto is no list of parts");
+    return ps_fail_hint(status, "expected some of: %s", list_words(option->words, text));
+}
+
 static const job_option *find_option(const char *name)
 {
     for (int32_t index = 0; index < ps_job_num_options; index++)
@@ -223,11 +254,9 @@ static ps_code set_field(ps_job *job, const job_option *option, const char *valu
     ps_int_set set;
     int64_t number = 0;
     int32_t word = 0;
+    double real = 0;
     switch (option->type) {
     case JOB_INT_SET:
-        if (option->max == 1)
-            return check_only_one(option, value, status);
-        // fall through
     case JOB_WORD_SET:
         PS_TRY(parse_set(option, value, &set, status));
         *(ps_int_set *)field = set;
@@ -236,6 +265,14 @@ static ps_code set_field(ps_job *job, const job_option *option, const char *valu
         PS_TRY(find_word(option, value, &word, status));
         if (option->offset > 0)
             memcpy(field, &word, sizeof word);
+        return PS_OK;
+    case JOB_BITS:
+        PS_TRY(find_bits(option, value, &word, status));
+        *(int32_t *)field = word;
+        return PS_OK;
+    case JOB_REAL:
+        PS_TRY(find_real(option, value, &real, status));
+        *(double *)field = real;
         return PS_OK;
     case JOB_SWITCH:
         PS_TRY(find_word(option, value, &word, status));

@@ -14,6 +14,8 @@ typedef enum job_option_type {
     JOB_INT32,    // min..max into an int32_t
     JOB_INT_SET,  // auto or a list of min..max into a ps_int_set
     JOB_WORD_SET, // auto or a list of words into a ps_int_set
+    JOB_BITS,     // a list of words into an int32_t, each a bit of it
+    JOB_REAL,     // a number of min..max into a double
     JOB_WORD,     // one word into an int32_t
     JOB_SWITCH,   // on or off into a bool
     JOB_BYTES,    // a size of at least min; "auto" is 0 where min is above 0

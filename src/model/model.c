@@ -113,3 +113,18 @@ ps_code ps_model_load(ps_arena *arena, const char *name, ps_model *out, ps_statu
     PS_TRY(ps_file_read(arena, name, PS_MAX_FILE_BYTES, &bytes, status));
     return ps_model_parse(arena, name, bytes.data, bytes.size, out, status);
 }
+
+int64_t ps_model_experts(const ps_model *model)
+{
+    int64_t common = 0;
+    for (int32_t layer = 0; layer < model->num_layers; layer++) {
+        int64_t a = model->layer[layer].block ? model->layer[layer].block->experts : 0;
+        for (int64_t b = common; b != 0;) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        common = a;
+    }
+    return common;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// candidates.c: nested loops over tp, pp, micro-batch size, recompute, schedule and virtual stages. The order is fixed,
-// so that equal bounds are always visited alike.
+// candidates.c: what is tried for given degrees and micro-batches: recompute, schedule and virtual stages. The order is
+// fixed, so that equal bounds are always visited alike.
 #include "plan/candidates.h"
 
 #include <stdio.h>
@@ -10,20 +10,11 @@
 #include "base/number.h"
 #include "pipesched/limits.h"
 #include "pipesched/order_search.h"
+#include "plan/candidate_walk.h"
 #include "plan/pipeline_build.h"
-
-// Micro-batch sizes tried when the job leaves them open: powers of two, since they map to GEMM tiles.
-enum { MAX_AUTO_MICRO_BATCH = 32 };
 
 // Virtual stages tried when the job leaves them open.
 static const int32_t auto_chunks[] = {2, 3, 4, 5, 6, 8};
-
-typedef struct candidate_walk {
-    ps_arena *arena;
-    const ps_plan_context *context;
-    ps_candidate_list *list;
-    ps_layout layout; // the point being built, outer loops first
-} candidate_walk;
 
 void ps_candidates_reject(ps_arena *arena, ps_candidate_list *list, const ps_status *status)
 {
@@ -38,27 +29,12 @@ void ps_candidates_reject(ps_arena *arena, ps_candidate_list *list, const ps_sta
     rejection->count = 1;
 }
 
-static void reject(candidate_walk *walk, const ps_status *status)
-{
-    ps_candidates_reject(walk->arena, walk->list, status);
-}
-
-static bool set_allows(const ps_int_set *set, int64_t value)
-{
-    if (set->count == 0)
-        return true;
-    for (int32_t index = 0; index < set->count; index++) {
-        if (set->value[index] == value)
-            return true;
-    }
-    return false;
-}
-
 static ps_cost_table *find_table(const ps_candidate_list *list, const ps_layout *layout)
 {
     for (int64_t index = list->table.count - 1; index >= 0; index--) {
         const ps_layout *have = &list->table.data[index]->layout;
-        if (have->tp == layout->tp && have->dp == layout->dp && have->recompute == layout->recompute &&
+        if (have->tp == layout->tp && have->dp == layout->dp && have->cp == layout->cp && have->ep == layout->ep &&
+            have->etp == layout->etp && have->recompute == layout->recompute &&
             have->micro_batch_size == layout->micro_batch_size)
             return list->table.data[index];
     }
@@ -66,7 +42,7 @@ static ps_cost_table *find_table(const ps_candidate_list *list, const ps_layout 
 }
 
 // The table of the current point, built on first use. A refusal of the cost model is a counted rejection.
-static ps_cost_table *table_of(candidate_walk *walk)
+static ps_cost_table *table_of(ps_candidate_walk *walk)
 {
     ps_cost_table *table = find_table(walk->list, &walk->layout);
     if (table)
@@ -75,7 +51,7 @@ static ps_cost_table *table_of(candidate_walk *walk)
     table = ps_new(walk->arena, ps_cost_table, 1);
     const ps_plan_context *context = walk->context;
     if (ps_cost_table_build(walk->arena, context->model, context->group, context->job, &walk->layout, table, &status)) {
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return NULL;
     }
     *ps_vec_push(walk->arena, &walk->list->table) = table;
@@ -83,7 +59,7 @@ static ps_cost_table *table_of(candidate_walk *walk)
 }
 
 // All work of an iteration one after the other stays within limits.h: no sum of times overflows after this.
-static bool time_in_range(const candidate_walk *walk, const ps_cost_table *table, ps_status *status)
+static bool time_in_range(const ps_candidate_walk *walk, const ps_cost_table *table, ps_status *status)
 {
     const ps_layer_cost *total = &table->prefix[table->num_layers];
     int64_t overhead = ps_multiply_saturating(walk->context->job->op_overhead_ns, 3 * (int64_t)PS_MAX_STAGES);
@@ -113,7 +89,7 @@ static bool wants_split_recompute(const ps_job *job)
     for (int32_t index = 0; index < job->schedule.count; index++)
         if (!ps_schedule_family_at((ps_schedule_kind)job->schedule.value[index])->splits_backward)
             return false;
-    return job->schedule.count > 0 && !set_allows(&job->recompute, PS_RECOMPUTE_NONE);
+    return job->schedule.count > 0 && !ps_set_allows(&job->recompute, PS_RECOMPUTE_NONE);
 }
 
 // What a recomputed layer costs once its backward is split is not known: a framework may run its forward again for I
@@ -134,7 +110,7 @@ static ps_code check_recompute(const ps_job *job, const ps_layout *layout, ps_st
                         ps_recompute_name(layout->recompute));
 }
 
-static void add_candidate(candidate_walk *walk)
+static void add_candidate(ps_candidate_walk *walk)
 {
     ps_layout *layout = &walk->layout;
     ps_schedule_shape shape = ps_layout_shape(layout);
@@ -146,7 +122,7 @@ static void add_candidate(candidate_walk *walk)
                 "%d pipeline ranks with %d virtual stages each need %d layers or more, the model has %d",
                 (int)layout->pp, (int)layout->vp, (int)ps_layout_cuts(layout), (int)walk->context->model->num_layers);
         ps_fail_hint(&status, "at most --pp %d", (int)(walk->context->model->num_layers / layout->vp));
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return;
     }
     int64_t ops = (int64_t)shape.num_stages * layout->num_microbatches * 3;
@@ -155,27 +131,29 @@ static void add_candidate(candidate_walk *walk)
                 "%d stages * %d micro-batches * 3 ops (F, I, W) = %lld ops, at most %lld are planned",
                 (int)shape.num_stages, (int)layout->num_microbatches, (long long)ops, (long long)PS_MAX_OPS);
         ps_fail_hint(&status, "use a larger --micro-batch-size or a smaller --global-batch-size");
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return;
     }
     if (family->legal(shape, &status) || check_searchable(layout, shape, &status) ||
         check_recompute(walk->context->job, layout, &status)) {
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return;
     }
     ps_cost_table *table = table_of(walk);
     if (!table)
         return;
     if (!time_in_range(walk, table, &status)) {
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return;
     }
     if (layout->recompute != PS_RECOMPUTE_NONE && table->prefix[table->num_layers].recompute_ns == 0) {
-        ps_fail(
-            &status, PS_ILLEGAL, "recompute-nothing",
-            "recompute full would recompute nothing: no layer gives what it holds and a smaller output_bytes before it");
+        ps_fail(&status, PS_ILLEGAL, "recompute-nothing", "recompute %s would recompute nothing: %s",
+                ps_recompute_name(layout->recompute),
+                layout->recompute == PS_RECOMPUTE_FULL
+                    ? "no layer gives what it holds and a smaller output_bytes before it"
+                    : "no layer has the parts that --recompute-parts names");
         ps_fail_hint(&status, "--recompute none");
-        reject(walk, &status);
+        ps_walk_reject(walk, &status);
         return;
     }
     ps_candidate *candidate = ps_vec_push(walk->arena, &walk->list->candidate);
@@ -183,12 +161,12 @@ static void add_candidate(candidate_walk *walk)
     candidate->table = table;
 }
 
-static bool has_layers_for(const candidate_walk *walk)
+static bool has_layers_for(const ps_candidate_walk *walk)
 {
     return ps_layout_cuts(&walk->layout) <= walk->context->model->num_layers;
 }
 
-static bool is_worth_searching(const candidate_walk *walk, int32_t chunks)
+static bool is_worth_searching(const ps_candidate_walk *walk, int32_t chunks)
 {
     int64_t ops = 3 * (int64_t)walk->layout.pp * chunks * walk->layout.num_microbatches;
     bool named = walk->context->job->schedule.count > 0;
@@ -196,12 +174,12 @@ static bool is_worth_searching(const candidate_walk *walk, int32_t chunks)
 }
 
 // Orders that are searched for: one stage a rank, and two there and back again; the user's own numbers also in a loop.
-static void walk_searched(candidate_walk *walk)
+static void walk_searched(ps_candidate_walk *walk)
 {
     const ps_job *job = walk->context->job;
     ps_layout *layout = &walk->layout;
     bool whole_choice = job->schedule.count == 0;
-    if (!set_allows(&job->schedule, PS_SCHEDULE_ZB) || (whole_choice && layout->pp == 1))
+    if (!ps_set_allows(&job->schedule, PS_SCHEDULE_ZB) || (whole_choice && layout->pp == 1))
         return;
 
     layout->schedule = PS_SCHEDULE_ZB;
@@ -216,13 +194,13 @@ static void walk_searched(candidate_walk *walk)
     }
     layout->placement = PS_PLACEMENT_V;
     layout->vp = 2;
-    if (layout->pp > 1 && is_worth_searching(walk, 2) && set_allows(&job->vp, 2) &&
+    if (layout->pp > 1 && is_worth_searching(walk, 2) && ps_set_allows(&job->vp, 2) &&
         (job->vp.count > 0 || has_layers_for(walk)))
         add_candidate(walk);
     layout->placement = PS_PLACEMENT_LOOP;
 }
 
-static void reject_without_recompute(candidate_walk *walk, const ps_schedule_family *family)
+static void reject_without_recompute(ps_candidate_walk *walk, const ps_schedule_family *family)
 {
     ps_status status = {0};
     char rule[sizeof status.rule];
@@ -230,17 +208,17 @@ static void reject_without_recompute(candidate_walk *walk, const ps_schedule_fam
     ps_fail(&status, PS_ILLEGAL, rule, "%s recomputes all activations, recompute is %s", family->name,
             ps_recompute_name(walk->layout.recompute));
     ps_fail_hint(&status, "--recompute full, or --schedule gpipe");
-    reject(walk, &status);
+    ps_walk_reject(walk, &status);
 }
 
 // A family with as many stages a rank as it takes, 0: any number.
-static void walk_chunks(candidate_walk *walk, int32_t only)
+static void walk_chunks(ps_candidate_walk *walk, int32_t only)
 {
     const ps_job *job = walk->context->job;
     if (only > 0) {
         walk->layout.vp = only;
         bool pointless = job->schedule.count == 0 && job->vp.count == 0 && only > 1 && !has_layers_for(walk);
-        if (set_allows(&job->vp, only) && !pointless)
+        if (ps_set_allows(&job->vp, only) && !pointless)
             add_candidate(walk);
         return;
     }
@@ -256,14 +234,14 @@ static void walk_chunks(candidate_walk *walk, int32_t only)
 }
 
 // Families that the job allows. On one pipeline rank they all run the same ops; one of them is enough.
-static void walk_schedules(candidate_walk *walk)
+static void walk_schedules(ps_candidate_walk *walk)
 {
     const ps_job *job = walk->context->job;
     bool whole_choice = job->schedule.count == 0;
 
     for (int32_t kind = 0; kind < PS_SCHEDULE_KINDS; kind++) {
         const ps_schedule_family *family = ps_schedule_family_at((ps_schedule_kind)kind);
-        if (!set_allows(&job->schedule, kind))
+        if (!ps_set_allows(&job->schedule, kind))
             continue;
         if (whole_choice && (family->needs_choices || (walk->layout.pp == 1 && kind != PS_SCHEDULE_1F1B)))
             continue;
@@ -278,143 +256,15 @@ static void walk_schedules(candidate_walk *walk)
     }
 }
 
-static void walk_recompute(candidate_walk *walk)
+void ps_walk_recompute(ps_candidate_walk *walk)
 {
     const ps_job *job = walk->context->job;
-    for (int32_t recompute = 0; recompute <= PS_RECOMPUTE_FULL; recompute++) {
-        if (!set_allows(&job->recompute, recompute))
+    for (int32_t recompute = 0; recompute < PS_RECOMPUTES; recompute++) {
+        bool pointless = recompute == PS_RECOMPUTE_SELECTIVE && job->recompute.count == 0 && !walk->has_parts;
+        if (!ps_set_allows(&job->recompute, recompute) || pointless)
             continue;
         walk->layout.recompute = (ps_recompute)recompute;
         walk_schedules(walk);
         walk_searched(walk);
-    }
-}
-
-static void try_micro_batch(candidate_walk *walk, int32_t size)
-{
-    const ps_job *job = walk->context->job;
-    int64_t sequences = job->global_batch_size / walk->layout.dp; // of one replica; dp divides the batch here
-    ps_status status = {0};
-
-    if (sequences % size != 0) {
-        ps_fail(&status, PS_ILLEGAL, "batch-divides",
-                "global batch %lld / dp %d = %lld sequences a replica is no multiple of micro-batch size %d",
-                (long long)job->global_batch_size, (int)walk->layout.dp, (long long)sequences, (int)size);
-        ps_fail_hint(&status, "--global-batch-size %lld",
-                     (long long)(ps_ceil_div(sequences, size) * size * walk->layout.dp));
-        reject(walk, &status);
-        return;
-    }
-    if (sequences / size > PS_MAX_MICROBATCHES) {
-        ps_fail(&status, PS_ILLEGAL, "too-many-ops", "%lld micro-batches a replica, at most %d are planned",
-                (long long)(sequences / size), (int)PS_MAX_MICROBATCHES);
-        reject(walk, &status);
-        return;
-    }
-    walk->layout.micro_batch_size = size;
-    walk->layout.num_microbatches = (int32_t)(sequences / size);
-    walk_recompute(walk);
-}
-
-static void walk_micro_batches(candidate_walk *walk)
-{
-    const ps_job *job = walk->context->job;
-    if (job->micro_batch_size.count > 0) {
-        for (int32_t index = 0; index < job->micro_batch_size.count; index++)
-            try_micro_batch(walk, job->micro_batch_size.value[index]);
-        return;
-    }
-    int64_t sequences = job->global_batch_size / walk->layout.dp;
-    for (int32_t size = 1; size <= MAX_AUTO_MICRO_BATCH && sequences % size == 0; size *= 2)
-        try_micro_batch(walk, size);
-}
-
-static void try_pp(candidate_walk *walk, int64_t pp)
-{
-    const ps_plan_context *context = walk->context;
-    int64_t dp = context->num_gpus / (walk->layout.tp * pp);
-    ps_status status = {0};
-
-    if (!set_allows(&context->job->dp, dp)) {
-        ps_fail(&status, PS_ILLEGAL, "gpus-used", "tp %d * pp %lld * dp would use %lld GPUs only with dp %lld",
-                (int)walk->layout.tp, (long long)pp, (long long)context->num_gpus, (long long)dp);
-        ps_fail_hint(&status, "leave one of --tp, --pp and --dp open, or let their product be %lld",
-                     (long long)context->num_gpus);
-        reject(walk, &status);
-        return;
-    }
-    if (context->job->global_batch_size % dp != 0) {
-        ps_fail(&status, PS_ILLEGAL, "batch-divides", "global batch %lld is no multiple of dp %lld",
-                (long long)context->job->global_batch_size, (long long)dp);
-        ps_fail_hint(&status, "--global-batch-size %lld",
-                     (long long)(ps_ceil_div(context->job->global_batch_size, dp) * dp));
-        reject(walk, &status);
-        return;
-    }
-    walk->layout.pp = (int32_t)pp;
-    walk->layout.dp = (int32_t)dp;
-    walk_micro_batches(walk);
-}
-
-// Degrees that do not divide the GPUs are ruled out by name only when the user asked for them.
-static void walk_pp(candidate_walk *walk)
-{
-    const ps_plan_context *context = walk->context;
-    const ps_int_set *set = &context->job->pp;
-    int64_t ranks = context->num_gpus / walk->layout.tp;
-
-    if (set->count > 0) {
-        for (int32_t index = 0; index < set->count; index++) {
-            if (ranks % set->value[index] == 0) {
-                try_pp(walk, set->value[index]);
-                continue;
-            }
-            ps_status status = {0};
-            ps_fail(&status, PS_ILLEGAL, "gpus-used", "%lld GPUs / tp %d = %lld is no multiple of pp %d",
-                    (long long)context->num_gpus, (int)walk->layout.tp, (long long)ranks, (int)set->value[index]);
-            ps_fail_hint(&status, "choose --pp among the divisors of %lld", (long long)ranks);
-            reject(walk, &status);
-        }
-        return;
-    }
-    for (int64_t pp = 1; pp <= ranks && pp <= context->model->num_layers; pp++) {
-        if (ranks % pp == 0)
-            try_pp(walk, pp);
-    }
-}
-
-static void try_tp(candidate_walk *walk, int64_t tp)
-{
-    const ps_plan_context *context = walk->context;
-    int64_t domain = ps_group_domain_gpus(context->group);
-    ps_status status = {0};
-
-    if (domain % tp != 0 || context->num_gpus % tp != 0) {
-        ps_fail(&status, PS_ILLEGAL, "tp-in-node", "tp %lld does not divide the %lld GPUs that one fast fabric joins",
-                (long long)tp, (long long)domain);
-        ps_fail_hint(&status, "choose --tp among the divisors of %lld", (long long)domain);
-        reject(walk, &status);
-        return;
-    }
-    walk->layout.tp = (int32_t)tp;
-    walk_pp(walk);
-}
-
-void ps_candidates_enumerate(ps_arena *arena, const ps_plan_context *context, ps_candidate_list *out)
-{
-    candidate_walk walk = {.arena = arena, .context = context, .list = out};
-    const ps_int_set *set = &context->job->tp;
-
-    walk.layout.cp = 1;
-    walk.layout.ep = 1;
-    walk.layout.zero = context->job->zero;
-    if (set->count > 0) {
-        for (int32_t index = 0; index < set->count; index++)
-            try_tp(&walk, set->value[index]);
-        return;
-    }
-    for (int64_t tp = 1; tp <= context->group->gpus_per_node; tp++) {
-        if (context->group->gpus_per_node % tp == 0)
-            try_tp(&walk, tp);
     }
 }

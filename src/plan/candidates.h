@@ -32,6 +32,7 @@ typedef struct ps_plan_context {
     const ps_job *job;
     int64_t num_gpus;
     int64_t capacity_bytes;    // of one GPU: the job's limit or the usable memory
+    int64_t room_bytes;        // of that, for state, activations and transients (device_room.h); may be negative
     const ps_control *control; // asked between the runs of one layout, which may have millions of ops; NULL: never
 } ps_plan_context;
 

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "pipesched/partition.h"
+#include "plan/device_room.h"
 #include "plan/pipeline_build.h"
 #include "plan/rebalance.h"
 #include "plan/split_order.h"
@@ -41,9 +42,12 @@ static void fill_memory(ps_run *run, const ps_plan_context *context, int32_t dev
     memory->optimizer = sum->optimizer_bytes;
     memory->activations_peak = timeline->peak_activation;
     memory->transient = timeline->peak_transient;
+    memory->framework = context->job->memory_framework_bytes;
     memory->reserve = context->job->memory_reserve_bytes;
-    memory->total_peak = memory->parameters + memory->gradients + memory->optimizer + memory->activations_peak +
-                         memory->transient + memory->reserve;
+    int64_t model =
+        memory->parameters + memory->gradients + memory->optimizer + memory->activations_peak + memory->transient;
+    memory->fragmentation = ps_fragmentation_bytes(context->job, model + memory->framework);
+    memory->total_peak = ps_total_bytes(context->job, model);
     memory->capacity = context->capacity_bytes;
     memory->headroom = memory->capacity - memory->total_peak;
 }
@@ -294,7 +298,7 @@ ps_code ps_evaluate(ps_arena *scratch, const ps_plan_context *context, const ps_
                     ps_evaluation *out, ps_status *status)
 {
     const ps_layout *layout = &candidate->layout;
-    int64_t limit = context->capacity_bytes - context->job->memory_reserve_bytes;
+    int64_t limit = context->room_bytes;
 
     ps_code code = try_cuts(scratch, context, candidate, layout->vp == 1 ? limit : INT64_MAX, out, status);
     if (code == PS_OK && !out->feasible && layout->vp > 1)

@@ -264,7 +264,7 @@ int64_t ps_layout_bound_memory(const ps_plan_context *context, const ps_candidat
         if (alone > least)
             least = alone;
     }
-    return ps_add_saturating(least, context->job->memory_reserve_bytes);
+    return least;
 }
 
 // Micro-batches of which a stage of layers first .. end - 1 can run the forward before any backward.
@@ -394,7 +394,7 @@ static int64_t cuts_bound(ps_arena *scratch, const ps_plan_context *context, con
         .depth = depth,
         .state = state,
         .held = held,
-        .room = context->capacity_bytes - context->job->memory_reserve_bytes,
+        .room = context->room_bytes,
         .span = !context->job->optimizer_barrier,
     };
     int64_t once = share_of_iteration(context, candidate).once_ns;

@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "plan/device_room.h"
 #include "plan/layout_bound.h"
 #include "plan/pipeline_build.h"
 #include "plan/searched_phase.h"
@@ -66,7 +67,8 @@ static void refuse_bound(search_state *state, const ps_ranked_candidate *ranked)
     char have[32];
     ps_status status = {0};
     ps_fail(&status, PS_INFEASIBLE, "memory", "some pipeline rank needs at least %s, the GPU has %s",
-            ps_format_bytes(ranked->memory, need), ps_format_bytes(state->context->capacity_bytes, have));
+            ps_format_bytes(ps_total_bytes(state->context->job, ranked->memory), need),
+            ps_format_bytes(state->context->capacity_bytes, have));
     ps_candidates_reject(state->arena, &state->out->list, &status);
 }
 
@@ -76,7 +78,7 @@ static void drop_too_large(search_state *state)
     int64_t kept = 0;
     for (int64_t index = 0; index < state->count; index++) {
         const ps_ranked_candidate *ranked = &state->order[index];
-        if (ranked->memory > state->context->capacity_bytes)
+        if (ranked->memory > state->context->room_bytes)
             refuse_bound(state, ranked);
         else if (state->mode == PS_SEARCH_BEST || ps_layout_is_quick(&ranked->candidate->layout))
             state->order[kept++] = *ranked;

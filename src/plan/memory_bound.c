@@ -221,7 +221,7 @@ int64_t ps_memory_bound_work(ps_arena *scratch, const ps_plan_context *context, 
     work_table table = {
         .devices = devices,
         .total = (double)ps_layer_work_ns(&candidate->table->prefix[layers]),
-        .room = (double)(context->capacity_bytes - context->job->memory_reserve_bytes),
+        .room = (double)context->room_bytes,
         .count = ps_new(scratch, int32_t, devices),
         .layers = ps_new(scratch, priced_layer *, devices),
     };

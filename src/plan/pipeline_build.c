@@ -186,10 +186,8 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
     *out = (ps_pipeline){.num_stages = stages, .num_devices = layout->pp, .num_microbatches = layout->num_microbatches};
     allocate(arena, out);
     bool copies = ps_cut_tied_owner(context->model, layout, first_layer) >= 0;
-    for (int32_t device = 0; device < layout->pp; device++) {
-        out->device[device].static_memory = context->job->memory_reserve_bytes;
-        out->device[device].memory_limit = context->capacity_bytes;
-    }
+    for (int32_t device = 0; device < layout->pp; device++)
+        out->device[device].memory_limit = context->room_bytes;
     for (int32_t stage = 0; stage < stages; stage++) {
         int32_t cut = ps_layout_cut_of(layout, stage);
         ps_layer_cost cost =
@@ -252,8 +250,8 @@ ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out,
     allocate(arena, out);
     for (int32_t device = 0; device < plan->num_devices; device++) {
         const ps_plan_memory *memory = &plan->device[device].memory;
-        out->device[device].static_memory =
-            memory->parameters + memory->gradients + memory->optimizer + memory->reserve;
+        out->device[device].static_memory = memory->parameters + memory->gradients + memory->optimizer +
+                                            memory->framework + memory->fragmentation + memory->reserve;
         out->device[device].memory_limit = memory->capacity;
     }
     for (int32_t stage = 0; stage < plan->num_stages; stage++) {

@@ -183,7 +183,8 @@ static void fill_devices(plan_filler *filler)
     }
 }
 
-// tp runs fastest, then dp, then pp: tensor parallel groups sit in a node, pipeline neighbours far apart.
+// tp runs fastest, then cp, dp and pp: tensor parallel groups sit in a node, pipeline neighbours far apart. Experts
+// have a grid of their own on the same ranks of a pipeline rank: etp fastest, then ep.
 static void fill_ranks(plan_filler *filler)
 {
     ps_plan *plan = filler->plan;
@@ -199,8 +200,10 @@ static void fill_ranks(plan_filler *filler)
         plan->rank[rank] = (ps_plan_rank){
             .rank = rank,
             .tp = rank % layout->tp,
-            .dp = rank / layout->tp % layout->dp,
-            .pp = rank / (layout->tp * layout->dp),
+            .cp = rank / layout->tp % layout->cp,
+            .ep = rank / layout->etp % layout->ep,
+            .dp = rank / (layout->tp * layout->cp) % layout->dp,
+            .pp = rank / (layout->tp * layout->cp * layout->dp),
             .node = rank / plan->ranks_per_node,
             .gpu = rank % plan->ranks_per_node,
         };

@@ -27,6 +27,7 @@ typedef enum ps_field_kind {
     PS_FIELD_NAME,       // an enum, or an int32 or bool that is one of few values; printed by name
     PS_FIELD_NAME_AGAIN, // the same value told a second time: refused when it differs from the first
     PS_FIELD_SET,        // ps_int_set: "auto" or a list
+    PS_FIELD_BITS,       // an int32 whose bits have names: a list of these
     PS_FIELD_OBJECT,     // a struct in place
     PS_FIELD_ARRAY,      // count and pointer to structs
     PS_FIELD_TOOL,

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // plan_json_fields.c: every field of a plan file, object by object.
-#include "plan/plan_json.h"
+#include "plan/plan_json_rows.h"
 
 #include <string.h>
-
-#include "pipesched/limits.h"
-
-// Strict JSON carries integers up to 2^53; sizes beyond are of no machine.
-#define MAX_JSON_INT (INT64_C(1) << 53)
 
 static const char *schedule_name(int value)
 {
@@ -20,88 +15,15 @@ static const char *recompute_name(int value)
     return ps_recompute_name((ps_recompute)value);
 }
 
-static const char *precision_name(int value)
-{
-    return ps_precision_name((ps_precision)value);
-}
-
-static const char *optimizer_name(int value)
-{
-    return ps_optimizer_name((ps_optimizer)value);
-}
-
-static const char *element_name(int bytes)
-{
-    return bytes == 4 ? "fp32" : bytes == 2 ? "bf16" : NULL;
-}
-
-static const char *attention_name(int flash)
-{
-    return flash ? "flash" : "unfused";
-}
-
-static const ps_field_names SCHEDULES = {schedule_name, 0, PS_SCHEDULE_ZB};
-static const ps_field_names RECOMPUTES = {recompute_name, 0, PS_RECOMPUTES - 1};
-static const ps_field_names PRECISIONS = {precision_name, 0, PS_PRECISIONS - 1};
-static const ps_field_names OPTIMIZERS = {optimizer_name, 0, PS_OPTIMIZERS - 1};
-static const ps_field_names ELEMENTS = {element_name, 2, 4};
-static const ps_field_names ATTENTIONS = {attention_name, 0, 1};
-
-#define TABLE(rows)                                                                                                    \
-    {                                                                                                                  \
-        .count = (int32_t)(sizeof(rows) / sizeof(rows)[0]), .field = (rows)                                            \
-    }
-#define INT(KEY, TYPE, MEMBER, MIN, MAX)                                                                               \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_INT32, .offset = offsetof(TYPE, MEMBER), .min = (MIN), .max = (MAX)             \
-    }
-#define LONG(KEY, TYPE, MEMBER, MIN, MAX)                                                                              \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_INT64, .offset = offsetof(TYPE, MEMBER), .min = (MIN), .max = (MAX)             \
-    }
-#define BYTES(KEY, TYPE, MEMBER) LONG(KEY, TYPE, MEMBER, 0, MAX_JSON_INT)
-#define NS(KEY, TYPE, MEMBER)                                                                                          \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_NS, .offset = offsetof(TYPE, MEMBER), .max = PS_MAX_TIME_NS                     \
-    }
-#define PLAIN_NS(KEY, TYPE, MEMBER)                                                                                    \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_PLAIN_NS, .offset = offsetof(TYPE, MEMBER), .max = PS_MAX_TIME_NS               \
-    }
-#define DOUBLE(KEY, TYPE, MEMBER)                                                                                      \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_DOUBLE, .offset = offsetof(TYPE, MEMBER)                                        \
-    }
-#define BOOL(KEY, TYPE, MEMBER)                                                                                        \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_BOOL, .offset = offsetof(TYPE, MEMBER)                                          \
-    }
-#define TEXT(KEY, TYPE, MEMBER)                                                                                        \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_TEXT, .offset = offsetof(TYPE, MEMBER)                                          \
-    }
-#define TEXT_OR_NULL(KEY, TYPE, MEMBER)                                                                                \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_TEXT, .offset = offsetof(TYPE, MEMBER), .optional = true                        \
-    }
-#define NAME(KEY, TYPE, MEMBER, NAMES)                                                                                 \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_NAME, .offset = offsetof(TYPE, MEMBER), .names = &(NAMES)                       \
-    }
-#define SET(KEY, MEMBER, MAX)                                                                                          \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_SET, .offset = offsetof(ps_job, MEMBER), .min = 1, .max = (MAX)                 \
-    }
-#define NAME_SET(KEY, MEMBER, NAMES)                                                                                   \
-    {                                                                                                                  \
-        .key = (KEY), .kind = PS_FIELD_SET, .offset = offsetof(ps_job, MEMBER), .names = &(NAMES)                      \
-    }
+const ps_field_names ps_schedule_names = {schedule_name, 0, PS_SCHEDULE_ZB};
+const ps_field_names ps_recompute_names = {recompute_name, 0, PS_RECOMPUTES - 1};
 
 static const ps_field MODEL[] = {
     TEXT("name", ps_plan_inputs, model_name),
     TEXT("sha256", ps_plan_inputs, model_sha256),
     INT("layers", ps_plan_inputs, model_layers, 1, PS_MAX_LAYERS),
     LONG("parameters", ps_plan_inputs, model_parameters, 0, PS_MAX_PARAMETERS),
+    LONG("experts", ps_plan_inputs, model_experts, 0, PS_MAX_DIMENSION),
     DOUBLE("flops_per_sequence", ps_plan_inputs, model_flops_per_sequence),
 };
 static const ps_field_table MODEL_TABLE = TABLE(MODEL);
@@ -118,54 +40,10 @@ static const ps_field CLUSTER[] = {
 };
 static const ps_field_table CLUSTER_TABLE = TABLE(CLUSTER);
 
-// Every option but `threads`: what is planned does not depend on it, and neither may the file.
-static const ps_field JOB[] = {
-    LONG("global_batch_size", ps_job, global_batch_size, 1, PS_MAX_BATCH),
-    LONG("seq_length", ps_job, seq_length, 1, PS_MAX_SEQUENCE),
-    SET("micro_batch_size", micro_batch_size, INT32_MAX),
-    SET("tp", tp, PS_MAX_GPUS),
-    SET("pp", pp, PS_MAX_GPUS),
-    SET("vp", vp, PS_MAX_GPUS),
-    SET("dp", dp, PS_MAX_GPUS),
-    NAME_SET("schedule", schedule, SCHEDULES),
-    NAME_SET("recompute", recompute, RECOMPUTES),
-    NAME("precision", ps_job, precision, PRECISIONS),
-    NAME("optimizer", ps_job, optimizer, OPTIMIZERS),
-    INT("zero", ps_job, zero, 0, 3),
-    NAME("grad_dtype", ps_job, gradient_bytes, ELEMENTS),
-    NAME("optimizer_dtype", ps_job, optimizer_bytes, ELEMENTS),
-    {.key = "attention",
-     .kind = PS_FIELD_NAME,
-     .offset = offsetof(ps_job, flash_attention),
-     .names = &ATTENTIONS,
-     .element_size = sizeof(bool)},
-    BOOL("sequence_parallel", ps_job, sequence_parallel),
-    BOOL("overlap_grad_sync", ps_job, overlap_grad_sync),
-    BOOL("overlap_tp", ps_job, overlap_tp),
-    BOOL("overlap_p2p", ps_job, overlap_p2p),
-    BOOL("optimizer_barrier", ps_job, optimizer_barrier),
-    BOOL("extrapolate", ps_job, extrapolate),
-    BYTES("memory_reserve_bytes", ps_job, memory_reserve_bytes),
-    BYTES("memory_limit_bytes", ps_job, memory_limit_bytes),
-    NS("op_overhead_ms", ps_job, op_overhead_ns),
-    {.key = "jitter_ppm",
-     .kind = PS_FIELD_INT64,
-     .offset = offsetof(ps_job, jitter_ppm),
-     .max = 1000000,
-     .optional = true},
-    {.key = "jitter_samples",
-     .kind = PS_FIELD_INT32,
-     .offset = offsetof(ps_job, jitter_samples),
-     .max = INT32_MAX,
-     .optional = true},
-    INT("effort", ps_job, effort, 1, INT32_MAX),
-};
-static const ps_field_table JOB_TABLE = TABLE(JOB);
-
 static const ps_field INPUTS[] = {
     {.key = "model", .kind = PS_FIELD_OBJECT, .table = &MODEL_TABLE},
     {.key = "cluster", .kind = PS_FIELD_OBJECT, .table = &CLUSTER_TABLE},
-    {.key = "job", .kind = PS_FIELD_OBJECT, .offset = offsetof(ps_plan_inputs, job), .table = &JOB_TABLE},
+    {.key = "job", .kind = PS_FIELD_OBJECT, .offset = offsetof(ps_plan_inputs, job), .table = &ps_plan_job_fields},
 };
 static const ps_field_table INPUTS_TABLE = TABLE(INPUTS);
 
@@ -183,10 +61,11 @@ static const ps_field_table REASON_TABLE = TABLE(REASON);
     INT("dp", ps_layout, dp, 1, (int32_t)PS_MAX_GPUS), INT("tp", ps_layout, tp, 1, (int32_t)PS_MAX_GPUS),              \
         INT("pp", ps_layout, pp, 1, PS_MAX_DEVICES), INT("vp", ps_layout, vp, 1, PS_MAX_STAGES),                       \
         INT("cp", ps_layout, cp, 1, (int32_t)PS_MAX_GPUS), INT("ep", ps_layout, ep, 1, (int32_t)PS_MAX_GPUS),          \
+        INT("etp", ps_layout, etp, 1, (int32_t)PS_MAX_GPUS),                                                           \
         INT("micro_batch_size", ps_layout, micro_batch_size, 1, INT32_MAX),                                            \
         INT("num_microbatches", ps_layout, num_microbatches, 1, PS_MAX_MICROBATCHES),                                  \
-        NAME("schedule", ps_layout, schedule, SCHEDULES), NAME("recompute", ps_layout, recompute, RECOMPUTES),         \
-        INT("zero", ps_layout, zero, 0, 3)
+        NAME("schedule", ps_layout, schedule, ps_schedule_names),                                                      \
+        NAME("recompute", ps_layout, recompute, ps_recompute_names), INT("zero", ps_layout, zero, 0, 3)
 
 static const ps_field LAYOUT[] = {LAYOUT_ROWS, {.key = "target", .kind = PS_FIELD_TARGET}};
 static const ps_field_table LAYOUT_TABLE = TABLE(LAYOUT);
@@ -217,7 +96,7 @@ static const ps_field STAGE[] = {
     INT("dp", ps_plan_stage, dp, 1, (int32_t)PS_MAX_GPUS),
     INT("cp", ps_plan_stage, cp, 1, (int32_t)PS_MAX_GPUS),
     INT("ep", ps_plan_stage, ep, 1, (int32_t)PS_MAX_GPUS),
-    NAME("recompute", ps_plan_stage, recompute, RECOMPUTES),
+    NAME("recompute", ps_plan_stage, recompute, ps_recompute_names),
     LONG("parameters", ps_plan_stage, parameters, 0, PS_MAX_PARAMETERS),
     NS("forward_ms", ps_plan_stage, forward_ns),
     NS("backward_input_ms", ps_plan_stage, backward_input_ns),
@@ -262,6 +141,8 @@ static const ps_field MEMORY[] = {
     BYTES("optimizer", ps_plan_memory, optimizer),
     BYTES("activations_peak", ps_plan_memory, activations_peak),
     BYTES("transient", ps_plan_memory, transient),
+    BYTES("framework", ps_plan_memory, framework),
+    BYTES("fragmentation", ps_plan_memory, fragmentation),
     BYTES("reserve", ps_plan_memory, reserve),
     BYTES("total_peak", ps_plan_memory, total_peak),
     BYTES("capacity", ps_plan_memory, capacity),
@@ -317,7 +198,10 @@ static const ps_field RANKS[] = {
 static const ps_field_table RANKS_TABLE = TABLE(RANKS);
 
 static const ps_field SCHEDULE[] = {
-    {.key = "kind", .kind = PS_FIELD_NAME_AGAIN, .offset = offsetof(ps_plan, layout.schedule), .names = &SCHEDULES},
+    {.key = "kind",
+     .kind = PS_FIELD_NAME_AGAIN,
+     .offset = offsetof(ps_plan, layout.schedule),
+     .names = &ps_schedule_names},
     {.key = "cells", .kind = PS_FIELD_CELLS},
 };
 static const ps_field_table SCHEDULE_TABLE = TABLE(SCHEDULE);

@@ -73,6 +73,19 @@ static ps_code read_set(ps_plan_reader *reader, ps_json object, const ps_field *
     return PS_OK;
 }
 
+static ps_code read_bits(ps_plan_reader *reader, ps_json object, const ps_field *field, int32_t *bits)
+{
+    ps_json array;
+    PS_TRY(ps_plan_array(reader, object, field, &array));
+    *bits = 0;
+    for (ps_json item = ps_json_first(array); item.node; item = ps_json_next(item)) {
+        int bit;
+        PS_TRY(name_of(reader, item, field->names, &bit));
+        *bits |= 1 << bit;
+    }
+    return PS_OK;
+}
+
 static ps_code read_array(ps_plan_reader *reader, ps_json object, const ps_field *field, void *to)
 {
     ps_json array;
@@ -144,6 +157,7 @@ static ps_code read_value(ps_plan_reader *reader, ps_json object, const ps_field
     case PS_FIELD_TEXT: return read_text(reader, object, field, to);
     case PS_FIELD_NAME:
     case PS_FIELD_NAME_AGAIN: return read_name(reader, object, field, to);
+    case PS_FIELD_BITS: return read_bits(reader, object, field, at);
     case PS_FIELD_SET: return read_set(reader, object, field, at);
     case PS_FIELD_OBJECT: return read_object(reader, object, field, to);
     case PS_FIELD_ARRAY: return read_array(reader, object, field, to);

@@ -76,6 +76,15 @@ static void write_set(plan_writer *writer, const ps_field *field, const ps_int_s
     ps_json_close(&writer->json);
 }
 
+static void write_bits(plan_writer *writer, const ps_field *field, int32_t bits)
+{
+    ps_json_array_inline(&writer->json, field->key);
+    for (int32_t bit = 0; bit < (int32_t)field->max; bit++)
+        if (bits & 1 << bit)
+            ps_json_put_string(&writer->json, NULL, field->names->name(bit));
+    ps_json_close(&writer->json);
+}
+
 static void write_layers(plan_writer *writer, const ps_field *field, const ps_plan_stage *stage)
 {
     ps_json_array_inline(&writer->json, field->key);
@@ -201,6 +210,7 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     case PS_FIELD_NAME_AGAIN:
         ps_json_put_string(json, field->key, field->names->name(ps_field_get_name(field, object)));
         break;
+    case PS_FIELD_BITS: write_bits(writer, field, int32_at(object, field->offset)); break;
     case PS_FIELD_SET: write_set(writer, field, (const void *)at); break;
     case PS_FIELD_OBJECT: write_object(writer, field->key, field, at); break;
     case PS_FIELD_ARRAY: write_array(writer, field, object); break;

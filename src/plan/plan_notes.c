@@ -74,13 +74,27 @@ static const char *targets_of(note_taker *taker, const ps_layout *layout)
     return text.size ? text.data : "no target";
 }
 
+// ", cp 2, ep 8", what of it there is.
+const char *ps_layout_rank_text(ps_arena *arena, const ps_layout *layout)
+{
+    ps_text text = {.arena = arena};
+    ps_text_add(&text, "", 0);
+    if (layout->cp > 1)
+        ps_text_addf(&text, ", cp %d", (int)layout->cp);
+    if (layout->ep > 1)
+        ps_text_addf(&text, ", ep %d", (int)layout->ep);
+    if (layout->etp != layout->tp)
+        ps_text_addf(&text, ", etp %d", (int)layout->etp);
+    return text.data;
+}
+
 // "1f1b at tp 4, pp 4, vp 1, dp 4, micro-batch size 1, recompute none"
 static const char *name_of(ps_arena *arena, const ps_layout *layout)
 {
-    return ps_text_format(arena, "%s at tp %d, pp %d, vp %d, dp %d, micro-batch size %d, recompute %s",
+    return ps_text_format(arena, "%s at tp %d, pp %d, vp %d, dp %d%s, micro-batch size %d, recompute %s",
                           ps_schedule_family_at(layout->schedule)->name, (int)layout->tp, (int)layout->pp,
-                          (int)layout->vp, (int)layout->dp, (int)layout->micro_batch_size,
-                          ps_recompute_name(layout->recompute));
+                          (int)layout->vp, (int)layout->dp, ps_layout_rank_text(arena, layout),
+                          (int)layout->micro_batch_size, ps_recompute_name(layout->recompute));
 }
 
 static void note_simpler(note_taker *taker)

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipesched/limits.h"
+#include "plan/device_room.h"
 #include "plan/layout_bound.h"
 #include "plan/planner.h"
 
@@ -17,7 +18,7 @@ enum { NEAREST_TRIED = 1024, NODES_ONE_BY_ONE = 8, MOST_NODE_ROUNDS = 14 };
 // How many nodes the state alone needs; and, where that is enough, the data types that make it fit.
 static const char *state_hint(ps_arena *arena, const ps_plan_context *context, double need, double have)
 {
-    double room = (double)(context->capacity_bytes - context->job->memory_reserve_bytes);
+    double room = (double)context->room_bytes;
     double nodes = ceil(need / room / context->group->gpus_per_node);
     ps_job small = *context->job;
     small.gradient_bytes = 2;
@@ -30,19 +31,21 @@ static const char *state_hint(ps_arena *arena, const ps_plan_context *context, d
 
 static bool reserve_exceeds(ps_arena *arena, const ps_plan_context *context, ps_reason_list *reasons)
 {
-    int64_t reserve = context->job->memory_reserve_bytes;
+    int64_t empty = ps_total_bytes(context->job, 0);
+    bool framework = context->job->memory_framework_bytes > context->job->memory_reserve_bytes;
     char have[32];
     char need[32];
-    if (reserve < context->capacity_bytes)
+    if (context->room_bytes > 0)
         return false;
     *ps_vec_push(arena, reasons) = (ps_reason){
         .rule = "memory",
-        .message = ps_text_format(arena, "the reserve of %s leaves nothing of the GPU's %s",
-                                  ps_format_bytes(reserve, need), ps_format_bytes(context->capacity_bytes, have)),
+        .message = ps_text_format(arena, "the reserve and the framework's own %s leave nothing of the GPU's %s",
+                                  ps_format_bytes(empty, need), ps_format_bytes(context->capacity_bytes, have)),
         .have = context->capacity_bytes,
-        .need = reserve,
-        .dominant = "reserve",
-        .hint = "lower --memory-reserve or raise --memory-limit",
+        .need = empty,
+        .dominant = framework ? "framework" : "reserve",
+        .hint = framework ? "lower --memory-framework or raise --memory-limit"
+                          : "lower --memory-reserve or raise --memory-limit",
     };
     return true;
 }
@@ -53,7 +56,7 @@ bool ps_reasons_from_bound(ps_arena *arena, const ps_plan_context *context, ps_r
         return true;
     double each = ps_cost_least_state_bytes(context->job);
     double need = each * (double)context->model->parameters;
-    double have = (double)(context->capacity_bytes - context->job->memory_reserve_bytes) * (double)context->num_gpus;
+    double have = (double)context->room_bytes * (double)context->num_gpus;
     if (need <= have)
         return false;
 
@@ -190,9 +193,10 @@ static const char *dominant_term(const ps_plan_memory *memory)
         const char *name;
         int64_t bytes;
     } term[] = {
-        {"parameters", memory->parameters}, {"gradients", memory->gradients},
-        {"optimizer", memory->optimizer},   {"activations_peak", memory->activations_peak},
-        {"transient", memory->transient},   {"reserve", memory->reserve},
+        {"parameters", memory->parameters},       {"gradients", memory->gradients},
+        {"optimizer", memory->optimizer},         {"activations_peak", memory->activations_peak},
+        {"transient", memory->transient},         {"framework", memory->framework},
+        {"fragmentation", memory->fragmentation}, {"reserve", memory->reserve},
     };
     size_t largest = 0;
     for (size_t index = 1; index < sizeof term / sizeof term[0]; index++) {
@@ -275,13 +279,14 @@ static void add_nearest(ps_arena *arena, const nearest_miss *miss, const char *h
     const char *dominant = dominant_term(memory);
     *ps_vec_push(arena, reasons) = (ps_reason){
         .rule = "memory",
-        .message = ps_text_format(arena,
-                                  "nearest miss: tp %d, pp %d, dp %d, micro-batch size %d, %s, recompute %s: pipeline "
-                                  "rank %d needs %s, the GPU has %s",
-                                  (int)layout->tp, (int)layout->pp, (int)layout->dp, (int)layout->micro_batch_size,
-                                  ps_schedule_family_at(layout->schedule)->name, ps_recompute_name(layout->recompute),
-                                  (int)miss->fullest.device, ps_format_bytes(memory->total_peak, need),
-                                  ps_format_bytes(memory->capacity, have)),
+        .message =
+            ps_text_format(arena,
+                           "nearest miss: tp %d, pp %d, dp %d%s, micro-batch size %d, %s, recompute %s: pipeline "
+                           "rank %d needs %s, the GPU has %s",
+                           (int)layout->tp, (int)layout->pp, (int)layout->dp, ps_layout_rank_text(arena, layout),
+                           (int)layout->micro_batch_size, ps_schedule_family_at(layout->schedule)->name,
+                           ps_recompute_name(layout->recompute), (int)miss->fullest.device,
+                           ps_format_bytes(memory->total_peak, need), ps_format_bytes(memory->capacity, have)),
         .have = memory->capacity,
         .need = memory->total_peak,
         .dominant = dominant,

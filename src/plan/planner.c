@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "pipesched/check.h"
 #include "pipesched/version.h"
+#include "plan/device_room.h"
 #include "plan/jitter_rank.h"
 
 typedef struct planner_run {
@@ -93,6 +94,7 @@ static void fill_inputs(planner_run *planner, const ps_cluster *cluster)
     inputs->model_sha256 = model->sha256;
     inputs->model_layers = model->num_layers;
     inputs->model_parameters = model->parameters;
+    inputs->model_experts = ps_model_experts(model);
     inputs->cluster_name = cluster->name;
     inputs->cluster_sha256 = cluster->sha256;
     inputs->cluster_nodes = group->nodes;
@@ -220,6 +222,7 @@ ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_clu
         .capacity_bytes = job->memory_limit_bytes > 0 ? job->memory_limit_bytes : usable,
         .control = control,
     };
+    planner.context.room_bytes = ps_room_bytes(job, planner.context.capacity_bytes);
     resolve_precision(&planner);
     fill_inputs(&planner, cluster);
     add_notes(&planner, cluster);

@@ -17,6 +17,9 @@ typedef ps_vec(ps_reason) ps_reason_list;
 ps_code ps_plan_fill(ps_arena *arena, const ps_plan_context *context, const ps_search_outcome *outcome, ps_plan *plan,
                      ps_status *status);
 
+// ", cp 2, ep 8": degrees that only some layouts have, behind the others; "" where all are as usual.
+const char *ps_layout_rank_text(ps_arena *arena, const ps_layout *layout);
+
 // What a reader of a feasible, filled plan should know beside its figures.
 ps_code ps_notes_add(ps_arena *arena, const ps_search_outcome *outcome, const ps_plan *plan, ps_diagnostic_list *notes,
                      ps_status *status);

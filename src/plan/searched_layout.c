@@ -273,7 +273,7 @@ ps_code ps_survey_layout(ps_arena *scratch, const ps_plan_context *context, cons
 {
     static const double shares[] = {0, 0.25, 0.5, 0.75, 1};
     survey_work work = {.scratch = scratch, .context = context, .candidate = candidate, .out = out};
-    int64_t limit = context->capacity_bytes - context->job->memory_reserve_bytes;
+    int64_t limit = context->room_bytes;
     int32_t vp = candidate->layout.vp;
     out->known_ns = INT64_MAX;
     for (size_t index = 0; index < sizeof shares / sizeof *shares; index++)

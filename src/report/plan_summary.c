@@ -31,8 +31,14 @@ static const char *time_text(int64_t ns, char text[32])
 
 static void print_layout(const summary_page *page, const ps_layout *layout)
 {
-    fprintf(page->file, "tp %d  pp %d  dp %d  micro-batch %d x %d  %s", (int)layout->tp, (int)layout->pp,
-            (int)layout->dp, (int)layout->micro_batch_size, (int)layout->num_microbatches,
+    fprintf(page->file, "tp %d  pp %d  dp %d", (int)layout->tp, (int)layout->pp, (int)layout->dp);
+    if (layout->cp > 1)
+        fprintf(page->file, "  cp %d", (int)layout->cp);
+    if (layout->ep > 1)
+        fprintf(page->file, "  ep %d", (int)layout->ep);
+    if (layout->etp != layout->tp)
+        fprintf(page->file, "  etp %d", (int)layout->etp);
+    fprintf(page->file, "  micro-batch %d x %d  %s", (int)layout->micro_batch_size, (int)layout->num_microbatches,
             ps_schedule_family_at(layout->schedule)->name);
     if (layout->vp > 1)
         fprintf(page->file, " (%d stages a rank)", (int)layout->vp);

@@ -372,7 +372,9 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
     }
     for (int32_t index = 0; index < plan->num_devices; index++) {
         ps_plan_device *device = &plan->device[index];
-        device->memory = (ps_plan_memory){.reserve = plan->inputs.job.memory_reserve_bytes, .capacity = 4000000000};
+        device->memory = (ps_plan_memory){.framework = plan->inputs.job.memory_framework_bytes,
+                                          .reserve = plan->inputs.job.memory_reserve_bytes,
+                                          .capacity = 4000000000};
         device->in_flight_peak = 0;
         for (int32_t chunk = 0; chunk < device->num_stages; chunk++) {
             const ps_plan_stage *stage = &plan->stage[device->stage[chunk]];
@@ -408,8 +410,10 @@ static void settle_memory(ps_arena *arena, ps_plan *plan)
                 device->in_flight_peak = pairs;
         }
         ps_plan_memory *memory = &device->memory;
-        memory->total_peak = memory->parameters + memory->gradients + memory->optimizer + memory->activations_peak +
-                             memory->transient + memory->reserve;
+        int64_t allocated = memory->parameters + memory->gradients + memory->optimizer + memory->activations_peak +
+                            memory->transient + memory->framework;
+        memory->fragmentation = allocated / 100 * 3 + allocated % 100 * 3 / 100;
+        memory->total_peak = allocated + memory->fragmentation + memory->reserve;
         memory->headroom = memory->capacity - memory->total_peak;
     }
 }
@@ -481,6 +485,8 @@ static void make_inputs(ps_plan *plan, plan_spec spec)
     inputs->job.seq_length = 2048;
     inputs->job.op_overhead_ns = 101;
     inputs->job.memory_reserve_bytes = 1000003;
+    inputs->job.memory_framework_bytes = 1009;
+    inputs->job.memory_fragmentation_ppm = 30000;
     inputs->job.optimizer_barrier = !spec.no_barrier;
     inputs->job.tp = (ps_int_set){.count = 2, .value = {spec.tp, 64}};
     inputs->job.schedule = (ps_int_set){.count = 1, .value = {(int32_t)spec.schedule}};
@@ -520,6 +526,7 @@ ps_plan *consistent_plan(ps_arena *arena, plan_spec spec)
                                .vp = spec.vp,
                                .cp = 1,
                                .ep = 1,
+                               .etp = spec.tp,
                                .micro_batch_size = 2,
                                .num_microbatches = spec.num_microbatches,
                                .schedule = spec.schedule,

@@ -124,7 +124,7 @@ static void edit_rank_count(ps_plan *plan)
 
 static void edit_expert_degree(ps_plan *plan)
 {
-    plan->layout.ep = 3;
+    plan->layout.ep = 2; // a dense model
 }
 
 static void edit_negative_memory(ps_plan *plan)

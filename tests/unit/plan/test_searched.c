@@ -119,9 +119,9 @@ static void memory_is_kept_down_to_one_micro_batch_at_a_time(void **state)
 static void it_fits_where_no_named_split_schedule_does(void **state)
 {
     const char *const *zb = OPTIONS("global-batch-size", "16", "pp", "4", "vp", "1", "schedule", "zb", "memory-limit",
-                                    "12GiB", "micro-batch-size", "1");
+                                    "12900MiB", "micro-batch-size", "1");
     const char *const *h1 = OPTIONS("global-batch-size", "16", "pp", "4", "vp", "1", "schedule", "zb-h1,zb-h2",
-                                    "memory-limit", "12GiB", "micro-batch-size", "1");
+                                    "memory-limit", "12900MiB", "micro-batch-size", "1");
     assert_true(plan_of(*state, zb).feasible);
     assert_false(plan_of(*state, h1).feasible);
 }
@@ -153,7 +153,7 @@ static void a_written_plan_reads_back_on_either_placement(void **state)
 static void another_name_for_the_same_cells_is_refused(void **state)
 {
     ps_plan plan = plan_of(
-        *state, OPTIONS("global-batch-size", "16", "pp", "4", "vp", "1", "schedule", "zb", "memory-limit", "12GiB"));
+        *state, OPTIONS("global-batch-size", "16", "pp", "4", "vp", "1", "schedule", "zb", "memory-limit", "12900MiB"));
     ps_status status = {0};
     ps_check_result result;
     assert_true(plan.feasible);
