@@ -18,16 +18,23 @@
 typedef enum ps_layer_class {
     PS_LAYER_TIMED,     // gives times; `kind` is free text
     PS_LAYER_EMBEDDING, // token (and learned position) embedding
-    PS_LAYER_DECODER,   // attention and dense or expert FFN, either of which may be absent; an encoder's block too
+    PS_LAYER_DECODER,   // attention or a mixer, and dense or expert FFN, either absent or not; an encoder's block too
     PS_LAYER_NORM,      // final norm
     PS_LAYER_HEAD,      // output projection and cross-entropy loss
-    PS_LAYER_MAMBA,     // Mamba-2 mixer
+    PS_LAYER_MAMBA,     // a mixer alone
     PS_LAYER_MTP,       // multi-token prediction: projection of two hidden states, a decoder block, the shared head
     PS_LAYER_PATCHES,   // patch embedding of an image, with its class token and learned positions
     PS_LAYER_CLASSIFIER // head on one token a sequence
 } ps_layer_class;
 
 typedef enum ps_norm_kind { PS_NORM_RMS, PS_NORM_LAYER } ps_norm_kind;
+
+// What mixes tokens through a state. Costs are those of Mamba-2 in every case; parameters are each one's own.
+typedef enum ps_mixer_kind {
+    PS_MIXER_MAMBA2,
+    PS_MIXER_MAMBA1, // time steps of rank `time_step_rank`, a state for every channel
+    PS_MIXER_DELTA   // gated delta rule: groups are key heads, heads are value heads
+} ps_mixer_kind;
 
 // Architecture of a layer; figures that do not apply are 0.
 typedef struct ps_block {
@@ -52,6 +59,7 @@ typedef struct ps_block {
     bool qk_norm;
     bool attention_gate;  // the output is gated by a projection of the input, as wide as the queries
     bool attention_sinks; // one learned logit a head
+    bool keys_as_values;  // no projection of values: they are the keys'
 
     // Feed-forward
     int64_t ffn_size; // dense FFN; 0: none
@@ -65,18 +73,24 @@ typedef struct ps_block {
     bool router_bias;
     bool shared_gate; // the shared experts' output is weighted by a projection of the input
 
-    // Mamba-2
-    int64_t state_size;   // of the state space, a head
-    int64_t inner_size;   // channels of the mixer
-    int64_t mamba_heads;  // inner_size / head size
-    int64_t state_groups; // heads of a group share their input and output matrices of the state
-    int64_t conv_size;    // taps of the causal convolution
+    // Mixer (Mamba-2 and its kin) in place of attention; none where inner_size is 0
+    ps_mixer_kind mixer;
+    int64_t state_size;     // of the state space, a head
+    int64_t inner_size;     // channels of the mixer
+    int64_t mamba_heads;    // inner_size / head size
+    int64_t state_groups;   // heads of a group share their input and output matrices of the state
+    int64_t conv_size;      // taps of the causal convolution
+    int64_t time_step_rank; // Mamba-1
+    bool conv_bias;
+    bool mixer_bias; // of the projections in and out
 
-    int64_t patch_inputs; // numbers in a patch: channels * patch size^2
+    int64_t patch_inputs;     // numbers in a patch: channels * patch size^2
+    int64_t linear_maps;      // plain hidden x hidden matrices that stand in for attention or FFN
+    int64_t extra_parameters; // of small parts without a field of their own; every rank holds them
 
     bool dropout;  // trains with dropout masks
     bool parallel; // attention and FFN read the same norm
-    int32_t norms; // a block's; 0: one before each of attention and FFN that it has
+    int64_t norms; // a block's; 0: one before each of attention and FFN that it has
     ps_norm_kind norm;
 } ps_block;
 

@@ -69,3 +69,15 @@ void ps_part_shared_ffn(const ps_part *part)
         ps_part_elementwise(part, "gate of the shared experts: 3w*T*h/sp / memory rate + 2 kernels, backward twice",
                             3 * part->w * part->tokens * part->hidden, 2);
 }
+
+void ps_part_linear_map(const ps_part *part)
+{
+    double bytes = part->w * part->tokens * part->hidden;
+
+    ps_part_linear(part, (ps_linear){.formula = "linear map: max(2*T*h*h/t / gemm rate, bytes / memory rate) + kernel",
+                                     .tokens = part->tokens,
+                                     .in = part->r.hidden,
+                                     .out = part->r.hidden / part->view->tp,
+                                     .copies = 1});
+    ps_part_hold_between(part, "linear map, input and output gradient: 2w*T*h/sp", 2 * bytes);
+}

@@ -13,7 +13,7 @@ double ps_part_tp_exchange_seconds(const ps_part *part)
 static double norm_count(const ps_block *block, int32_t sublayers)
 {
     if (block->norms > 0)
-        return block->norms;
+        return (double)block->norms;
     return block->parallel ? 1 : sublayers;
 }
 

@@ -44,6 +44,15 @@ static double mamba_elements(const ps_block *b)
     return (double)b->hidden_size * (projected + inner);
 }
 
+// Training of the projections and the scan.
+static double mixer_flops(const ps_block *b, double sequence)
+{
+    if (b->inner_size == 0)
+        return 0;
+    return 6 * sequence * mamba_elements(b) +
+           3 * PS_COST_SCAN_FLOPS * sequence * (double)b->inner_size * (double)b->state_size;
+}
+
 // FLOP of the scores and values of one sequence's forward.
 static double core_flops(const ps_block *b, double sequence)
 {
@@ -76,18 +85,17 @@ double ps_layer_model_flops(const ps_layer *layer, int64_t seq_length)
     double sequence = b->sequence > 0 ? (double)b->sequence : (double)seq_length;
     double hidden = (double)b->hidden_size;
     double vocabulary = hidden * (double)b->vocab_size;
-    double decoder = 6 * sequence * (attention_elements(b) + ffn_elements(b)) +
-                     3 * (core_flops(b, sequence) + cross_flops(b, sequence));
+    double elements = attention_elements(b) + ffn_elements(b) + (double)b->linear_maps * hidden * hidden;
+    double decoder =
+        6 * sequence * elements + 3 * (core_flops(b, sequence) + cross_flops(b, sequence)) + mixer_flops(b, sequence);
 
     switch (layer->class_) {
     case PS_LAYER_HEAD: return 6 * sequence * vocabulary;
     case PS_LAYER_CLASSIFIER: return 6 * vocabulary;
     case PS_LAYER_PATCHES: return 4 * sequence * hidden * (double)b->patch_inputs; // no gradient of the image
-    case PS_LAYER_DECODER: return decoder;
+    case PS_LAYER_DECODER:
+    case PS_LAYER_MAMBA: return decoder;
     case PS_LAYER_MTP: return decoder + 6 * sequence * (2 * hidden * hidden + vocabulary);
-    case PS_LAYER_MAMBA:
-        return 6 * sequence * mamba_elements(b) +
-               3 * PS_COST_SCAN_FLOPS * sequence * (double)b->inner_size * (double)b->state_size;
     case PS_LAYER_EMBEDDING:
     case PS_LAYER_NORM:
     case PS_LAYER_TIMED: break;

@@ -89,8 +89,9 @@ typedef struct ps_core {
 void ps_part_core_attention(const ps_part *part, ps_core core);
 void ps_part_dense_ffn(const ps_part *part); // ffn.c
 void ps_part_shared_ffn(const ps_part *part);
-void ps_part_experts(const ps_part *part); // experts.c
-void ps_part_mamba(const ps_part *part);   // mamba.c
+void ps_part_linear_map(const ps_part *part); // ffn.c: one matrix in place of attention or FFN
+void ps_part_experts(const ps_part *part);    // experts.c
+void ps_part_mamba(const ps_part *part);      // mamba.c
 
 // hidden_state.c: norms and residuals around the parts of a block, and the exchanges of tensor parallelism.
 void ps_part_hidden_state(const ps_part *part, int32_t sublayers);

@@ -22,6 +22,14 @@ static void add_decoder(const ps_part *part)
             ps_part_attention(part);
         sublayers++;
     }
+    if (block->inner_size > 0) {
+        ps_part_mamba(part);
+        sublayers++;
+    }
+    for (int64_t map = 0; map < block->linear_maps; map++) {
+        ps_part_linear_map(part);
+        sublayers++;
+    }
     if (block->cross_sequence > 0) {
         ps_part_cross_attention(part);
         sublayers++;
@@ -43,12 +51,7 @@ static void add_blocks(const ps_part *part, ps_layer_class class_)
     part->ledger->recomputed = full;
     if (class_ == PS_LAYER_MTP)
         ps_part_mtp_projection(part);
-    if (class_ == PS_LAYER_MAMBA) {
-        ps_part_mamba(part);
-        ps_part_hidden_state(part, 1);
-    } else {
-        add_decoder(part);
-    }
+    add_decoder(part);
     part->ledger->recomputed = false;
     if (full)
         ps_part_hold(part, "layer input: w*T*h/sp", part->w * part->tokens * part->hidden);

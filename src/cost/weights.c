@@ -9,14 +9,12 @@ static double norm_parameters(const ps_block *block, double width)
     return width * (block->norm == PS_NORM_LAYER ? 2 : 1);
 }
 
-static double block_norms(const ps_block *block, ps_layer_class class_)
+static double block_norms(const ps_block *block)
 {
     if (block->norms > 0)
-        return block->norms;
-    if (class_ == PS_LAYER_MAMBA)
-        return 1;
-    int32_t sublayers =
-        (block->attention_heads > 0) + (block->cross_sequence > 0) + (block->experts > 0 || block->ffn_size > 0);
+        return (double)block->norms;
+    int32_t sublayers = (block->attention_heads > 0 || block->inner_size > 0) + (block->cross_sequence > 0) +
+                        (block->experts > 0 || block->ffn_size > 0);
     return block->parallel ? 1 : sublayers;
 }
 
@@ -37,8 +35,9 @@ static double latent_down_parameters(const ps_block *block)
 static double replicated_parameters(const ps_block *block, ps_layer_class class_)
 {
     double hidden = (double)block->hidden_size;
-    double count = block_norms(block, class_) * norm_parameters(block, hidden) + latent_down_parameters(block);
+    double count = block_norms(block) * norm_parameters(block, hidden) + latent_down_parameters(block);
 
+    count += (double)block->extra_parameters;
     if (block->qk_norm)
         count += 2 * (double)block->head_dim;
     if (block->output_bias)
@@ -48,7 +47,7 @@ static double replicated_parameters(const ps_block *block, ps_layer_class class_
     if (block->shared_gate)
         count += hidden;
     if (class_ == PS_LAYER_MTP)
-        count += 2 * norm_parameters(block, hidden);
+        count += 3 * norm_parameters(block, hidden);
     double experts = (double)block->experts;
     return count + experts * (hidden + (block->router_bias ? 1 : 0)) +
            2 * hidden * (double)block->expert_latent_size * (experts > 0 ? 1 : 0);
@@ -62,7 +61,7 @@ static double key_value_parameters(const ps_block *block, double key)
 
     if (block->attention_heads == 0 || block->kv_lora_rank > 0)
         return 0;
-    return attentions * 2 * rows * key;
+    return attentions * (block->keys_as_values ? 1 : 2) * rows * key;
 }
 
 static double block_parameters(const ps_rank_view *view, const ps_layer *layer)
@@ -82,15 +81,16 @@ static double dense_parameters(const ps_rank_view *view, const ps_layer *layer)
 {
     const ps_block *block = layer->block;
 
-    if (!block || layer->parameters == 0)
+    if (!block || layer->parameters == 0 || (layer->shared_with >= 0 && layer->class_ != PS_LAYER_MTP))
         return (double)layer->parameters;
     double rows = ps_rank_block_of(view, block).vocabulary;
     switch (layer->class_) {
     case PS_LAYER_DECODER:
     case PS_LAYER_MAMBA:
     case PS_LAYER_MTP: return block_parameters(view, layer);
-    case PS_LAYER_EMBEDDING: return (rows + (double)block->learned_positions) * (double)block->hidden_size;
-    case PS_LAYER_HEAD: return rows * (double)block->hidden_size;
+    case PS_LAYER_EMBEDDING:
+        return (rows + (double)block->learned_positions) * (double)block->hidden_size + (double)block->extra_parameters;
+    case PS_LAYER_HEAD: return rows * (double)block->hidden_size + (double)block->extra_parameters;
     case PS_LAYER_NORM:
     case PS_LAYER_PATCHES:
     case PS_LAYER_CLASSIFIER:

@@ -9,19 +9,59 @@
 #include "model/model_params.h"
 #include "pipesched/limits.h"
 
-enum { EMBEDDING = 1, DECODER = 2, MOE = 4, NORM = 8, HEAD = 16, BLOCKS = DECODER | MOE, ALL = 31 };
+enum {
+    EMBEDDING = 1 << 0,
+    DECODER = 1 << 1,
+    MOE_DECODER = 1 << 2,
+    NORM = 1 << 3,
+    HEAD = 1 << 4,
+    ATTENTION = 1 << 5,
+    FFN = 1 << 6,
+    MOE = 1 << 7,
+    MAMBA = 1 << 8,
+    MTP = 1 << 9,
+    PATCHES = 1 << 10,
+    CLASSIFIER = 1 << 11,
+    ALL = (1 << 12) - 1,
+    BLOCKS = DECODER | MOE_DECODER | ATTENTION | FFN | MOE | MAMBA | MTP,
+    ATTENDS = DECODER | MOE_DECODER | ATTENTION | MTP, // must have heads
+    DENSE = DECODER | FFN,                             // must have an FFN; Mamba and MTP may
+    SPARSE = MOE_DECODER | MOE,                        // must have experts; Mamba and MTP may
+    EITHER = MAMBA | MTP,
+    VOCABULARY = EMBEDDING | HEAD | MTP | CLASSIFIER,
+    MOST_NORMS = 64,
+    TOKENS = BLOCKS | EMBEDDING | NORM | PATCHES // may have a sequence of their own
+};
 
 static const struct arch_kind {
     unsigned bit;
     ps_layer_class class_;
 } kinds[] = {
-    {EMBEDDING, PS_LAYER_EMBEDDING}, {DECODER, PS_LAYER_DECODER}, {MOE, PS_LAYER_DECODER},
-    {NORM, PS_LAYER_NORM},           {HEAD, PS_LAYER_HEAD},
+    {EMBEDDING, PS_LAYER_EMBEDDING}, {DECODER, PS_LAYER_DECODER},
+    {MOE_DECODER, PS_LAYER_DECODER}, {NORM, PS_LAYER_NORM},
+    {HEAD, PS_LAYER_HEAD},           {ATTENTION, PS_LAYER_DECODER},
+    {FFN, PS_LAYER_DECODER},         {MOE, PS_LAYER_DECODER},
+    {MAMBA, PS_LAYER_MAMBA},         {MTP, PS_LAYER_MTP},
+    {PATCHES, PS_LAYER_PATCHES},     {CLASSIFIER, PS_LAYER_CLASSIFIER},
 };
-const char *const ps_arch_kind_names[] = {"embedding", "decoder", "moe-decoder", "norm", "head"};
+const char *const ps_arch_kind_names[] = {"embedding", "decoder", "moe-decoder", "norm", "head",    "attention",
+                                          "ffn",       "moe",     "mamba",       "mtp",  "patches", "classifier"};
 const int32_t ps_arch_num_kinds = sizeof kinds / sizeof kinds[0];
 
-typedef enum arch_type { COUNT, SWITCH, NORM_KIND, LAYER_NAME } arch_type;
+typedef enum arch_type { COUNT, SWITCH, NORM_KIND, MIXER_KIND, LAYER_NAME } arch_type;
+
+#define DIMENSION(key, may, must)                                                                                      \
+    {                                                                                                                  \
+#key, COUNT, may, must, offsetof(ps_block, key), PS_MAX_DIMENSION                                              \
+    }
+#define LENGTH(key, may, must)                                                                                         \
+    {                                                                                                                  \
+#key, COUNT, may, must, offsetof(ps_block, key), PS_MAX_SEQUENCE                                               \
+    }
+#define FLAG(key, may)                                                                                                 \
+    {                                                                                                                  \
+#key, SWITCH, may, 0, offsetof(ps_block, key), 0                                                               \
+    }
 
 static const struct arch_key {
     const char *key;
@@ -31,33 +71,64 @@ static const struct arch_key {
     size_t offset;     // in ps_block
     int64_t max;       // of a count; the least is 1
 } keys[] = {
-    {"hidden_size", COUNT, ALL, ALL, offsetof(ps_block, hidden_size), PS_MAX_DIMENSION},
-    {"vocab_size", COUNT, EMBEDDING | HEAD, EMBEDDING | HEAD, offsetof(ps_block, vocab_size), PS_MAX_DIMENSION},
-    {"learned_positions", COUNT, EMBEDDING, 0, offsetof(ps_block, learned_positions), PS_MAX_SEQUENCE},
-    {"attention_heads", COUNT, BLOCKS, BLOCKS, offsetof(ps_block, attention_heads), PS_MAX_DIMENSION},
-    {"kv_heads", COUNT, BLOCKS, 0, offsetof(ps_block, kv_heads), PS_MAX_DIMENSION},
-    {"head_dim", COUNT, BLOCKS, 0, offsetof(ps_block, head_dim), PS_MAX_DIMENSION},
-    {"ffn_size", COUNT, DECODER, DECODER, offsetof(ps_block, ffn_size), PS_MAX_DIMENSION},
-    {"experts", COUNT, MOE, MOE, offsetof(ps_block, experts), PS_MAX_DIMENSION},
-    {"experts_per_token", COUNT, MOE, MOE, offsetof(ps_block, experts_per_token), PS_MAX_DIMENSION},
-    {"expert_ffn_size", COUNT, MOE, MOE, offsetof(ps_block, expert_ffn_size), PS_MAX_DIMENSION},
-    {"sliding_window", COUNT, BLOCKS, 0, offsetof(ps_block, sliding_window), PS_MAX_SEQUENCE},
-    {"gated", SWITCH, BLOCKS, 0, offsetof(ps_block, gated_ffn), 0},
-    {"qkv_bias", SWITCH, BLOCKS, 0, offsetof(ps_block, qkv_bias), 0},
-    {"output_bias", SWITCH, BLOCKS, 0, offsetof(ps_block, output_bias), 0},
-    {"ffn_bias", SWITCH, BLOCKS, 0, offsetof(ps_block, ffn_bias), 0},
-    {"qk_norm", SWITCH, BLOCKS, 0, offsetof(ps_block, qk_norm), 0},
-    {"dropout", SWITCH, EMBEDDING | BLOCKS, 0, offsetof(ps_block, dropout), 0},
+    DIMENSION(hidden_size, ALL, ALL),
+    DIMENSION(vocab_size, VOCABULARY, VOCABULARY),
+    LENGTH(learned_positions, EMBEDDING | PATCHES, 0),
+    DIMENSION(patch_inputs, PATCHES, PATCHES),
+    LENGTH(sequence, TOKENS, PATCHES),
+    LENGTH(cross_sequence, DECODER | MOE_DECODER | EMBEDDING, 0),
+    DIMENSION(attention_heads, ATTENDS, ATTENDS),
+    DIMENSION(kv_heads, ATTENDS, 0),
+    DIMENSION(head_dim, ATTENDS, 0),
+    LENGTH(sliding_window, ATTENDS, 0),
+    DIMENSION(q_lora_rank, ATTENDS, 0),
+    DIMENSION(kv_lora_rank, ATTENDS, 0),
+    DIMENSION(rope_head_dim, ATTENDS, 0),
+    DIMENSION(value_head_dim, ATTENDS, 0),
+    FLAG(bidirectional, ATTENDS),
+    FLAG(qkv_bias, ATTENDS),
+    FLAG(output_bias, ATTENDS | PATCHES),
+    FLAG(qk_norm, ATTENDS),
+    FLAG(attention_gate, ATTENDS),
+    FLAG(attention_sinks, ATTENDS),
+    FLAG(keys_as_values, ATTENDS),
+    DIMENSION(ffn_size, DENSE | EITHER, DENSE),
+    DIMENSION(experts, SPARSE | EITHER, SPARSE),
+    DIMENSION(experts_per_token, SPARSE | EITHER, SPARSE),
+    DIMENSION(expert_ffn_size, SPARSE | EITHER, SPARSE),
+    DIMENSION(shared_ffn_size, SPARSE | EITHER, 0),
+    DIMENSION(expert_latent_size, SPARSE | EITHER, 0),
+    FLAG(router_bias, SPARSE | EITHER),
+    FLAG(shared_gate, SPARSE | EITHER),
+    {"gated", SWITCH, BLOCKS & ~ATTENTION, 0, offsetof(ps_block, gated_ffn), 0},
+    FLAG(ffn_bias, BLOCKS & ~ATTENTION),
+    {"mixer", MIXER_KIND, MAMBA, 0, offsetof(ps_block, mixer), 0},
+    DIMENSION(state_size, MAMBA, MAMBA),
+    DIMENSION(inner_size, MAMBA, 0),
+    DIMENSION(mamba_heads, MAMBA, 0),
+    DIMENSION(state_groups, MAMBA, 0),
+    DIMENSION(conv_size, MAMBA, 0),
+    DIMENSION(time_step_rank, MAMBA, 0),
+    FLAG(conv_bias, MAMBA),
+    FLAG(mixer_bias, MAMBA),
+    FLAG(parallel, DECODER | MOE_DECODER),
+    {"norms", COUNT, BLOCKS, 0, offsetof(ps_block, norms), MOST_NORMS},
+    DIMENSION(extra_parameters, ALL & ~NORM, 0),
+    FLAG(dropout, EMBEDDING | BLOCKS),
     {"norm", NORM_KIND, BLOCKS | NORM, 0, offsetof(ps_block, norm), 0},
-    {"tied_with", LAYER_NAME, HEAD, 0, 0, 0},
+    {"tied_with", LAYER_NAME, HEAD | EMBEDDING | MTP, 0, 0, 0},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
-const char *const ps_arch_key_names[] = {
-    "hidden_size", "vocab_size",  "learned_positions", "attention_heads", "kv_heads",       "head_dim",
-    "ffn_size",    "experts",     "experts_per_token", "expert_ffn_size", "sliding_window", "gated",
-    "qkv_bias",    "output_bias", "ffn_bias",          "qk_norm",         "dropout",        "norm",
-    "tied_with",   NULL};
+int32_t ps_arch_num_keys(void)
+{
+    return KEYS;
+}
+
+const char *ps_arch_key_name(int32_t key)
+{
+    return keys[key].key;
+}
 
 bool ps_arch_given(ps_json entry)
 {
@@ -78,6 +149,21 @@ static ps_code read_norm(ps_json entry, ps_norm_kind *out, ps_status *status)
     return PS_OK;
 }
 
+static ps_code read_mixer(ps_json entry, ps_mixer_kind *out, ps_status *status)
+{
+    static const char *const names[] = {"mamba2", "mamba1", "delta"};
+    const char *name = names[0];
+    PS_TRY(ps_json_get_string(entry, "mixer", PS_OPTIONAL, &name, status));
+    for (int32_t kind = 0; kind < 3; kind++) {
+        if (strcmp(names[kind], name) == 0) {
+            *out = (ps_mixer_kind)kind;
+            return PS_OK;
+        }
+    }
+    return ps_json_fail(ps_json_member(entry, "mixer"), "bad-value", status,
+                        "expected \"mamba2\", \"mamba1\" or \"delta\", got \"%.64s\"", name);
+}
+
 static ps_code read_key(ps_json entry, const struct arch_key *key, unsigned kind, ps_block *block, ps_status *status)
 {
     void *field = (char *)block + key->offset;
@@ -86,12 +172,13 @@ static ps_code read_key(ps_json entry, const struct arch_key *key, unsigned kind
     case COUNT: return ps_json_get_int(entry, key->key, need, 1, key->max, field, status);
     case SWITCH: return ps_json_get_bool(entry, key->key, need, field, status);
     case NORM_KIND: return read_norm(entry, field, status);
+    case MIXER_KIND: return read_mixer(entry, field, status);
     case LAYER_NAME: break; // resolved once all layers are known
     }
     return PS_OK;
 }
 
-static ps_code find_kind(ps_json entry, const char *name, int32_t *out, ps_status *status)
+static ps_code find_kind(ps_arena *arena, ps_json entry, const char *name, int32_t *out, ps_status *status)
 {
     for (int32_t kind = 0; kind < ps_arch_num_kinds; kind++) {
         if (strcmp(ps_arch_kind_names[kind], name) == 0) {
@@ -105,14 +192,64 @@ static ps_code find_kind(ps_json entry, const char *name, int32_t *out, ps_statu
                  "a layer of kind \"%.64s\" has no known architecture and gives no times", name);
     if (nearest)
         return ps_fail_hint(status, "did you mean \"%s\"?", nearest);
-    return ps_fail_hint(status, "give forward_ms, backward_input_ms and backward_weight_ms, or one of the kinds "
-                                "embedding, decoder, moe-decoder, norm, head");
+    ps_text list = {.arena = arena};
+    for (int32_t kind = 0; kind < ps_arch_num_kinds; kind++)
+        ps_text_addf(&list, "%s%s", kind > 0 ? ", " : "", ps_arch_kind_names[kind]);
+    return ps_fail_hint(status, "give forward_ms, backward_input_ms and backward_weight_ms, or one of the kinds %s",
+                        list.data);
+}
+
+// What follows from other figures where a file leaves it out.
+static ps_code fill_attention(ps_json entry, ps_block *block, ps_status *status)
+{
+    if (block->kv_heads == 0)
+        block->kv_heads = block->attention_heads;
+    if (block->head_dim == 0 && block->hidden_size % block->attention_heads != 0)
+        return ps_json_fail(entry, "head-dim", status,
+                            "%lld attention heads do not divide the hidden size %lld, so head_dim must be given",
+                            (long long)block->attention_heads, (long long)block->hidden_size);
+    if (block->head_dim == 0)
+        block->head_dim = block->hidden_size / block->attention_heads;
+    if (block->kv_lora_rank > 0 && block->value_head_dim == 0)
+        block->value_head_dim = block->head_dim;
+    return PS_OK;
+}
+
+static ps_code fill_mixer(ps_json entry, ps_block *block, ps_status *status)
+{
+    if (block->inner_size == 0)
+        block->inner_size = 2 * block->hidden_size;
+    if (block->state_groups == 0)
+        block->state_groups = 1;
+    if (block->conv_size == 0)
+        block->conv_size = 4;
+    bool first = block->mixer == PS_MIXER_MAMBA1;
+    if (!first && block->mamba_heads == 0)
+        return ps_json_fail(entry, "missing-key", status, "\"mamba_heads\" is missing");
+    if (first && block->time_step_rank == 0)
+        block->time_step_rank = (block->hidden_size + 15) / 16;
+    return PS_OK;
+}
+
+// Kinds that may have either FFN have one, or none, but experts whole.
+static ps_code check_ffn(ps_json entry, const ps_block *block, ps_status *status)
+{
+    bool any = block->experts > 0 || block->experts_per_token > 0 || block->expert_ffn_size > 0;
+    bool all = block->experts > 0 && block->experts_per_token > 0 && block->expert_ffn_size > 0;
+    if (any && !all)
+        return ps_json_fail(entry, "missing-key", status,
+                            "experts need \"experts\", \"experts_per_token\" and \"expert_ffn_size\"");
+    if (any && block->ffn_size > 0)
+        return ps_json_fail(entry, "two-ffns", status,
+                            "a layer has a dense FFN or experts, not both; an FFN beside "
+                            "the experts is \"shared_ffn_size\"");
+    return PS_OK;
 }
 
 ps_code ps_arch_read(ps_arena *arena, ps_json entry, ps_layer *layer, ps_status *status)
 {
     int32_t kind = 0;
-    PS_TRY(find_kind(entry, layer->kind, &kind, status));
+    PS_TRY(find_kind(arena, entry, layer->kind, &kind, status));
     unsigned bit = kinds[kind].bit;
     ps_block *block = ps_new(arena, ps_block, 1);
     block->gated_ffn = (bit & BLOCKS) != 0;
@@ -124,16 +261,12 @@ ps_code ps_arch_read(ps_arena *arena, ps_json entry, ps_layer *layer, ps_status 
         if (keys[key].kinds & bit)
             PS_TRY(read_key(entry, &keys[key], bit, block, status));
     }
-    if (bit & BLOCKS) {
-        if (block->kv_heads == 0)
-            block->kv_heads = block->attention_heads;
-        if (block->head_dim == 0 && block->hidden_size % block->attention_heads != 0)
-            return ps_json_fail(entry, "head-dim", status,
-                                "%lld attention heads do not divide the hidden size %lld, so head_dim must be given",
-                                (long long)block->attention_heads, (long long)block->hidden_size);
-        if (block->head_dim == 0)
-            block->head_dim = block->hidden_size / block->attention_heads;
-    }
+    if (bit & ATTENDS)
+        PS_TRY(fill_attention(entry, block, status));
+    if (bit & MAMBA)
+        PS_TRY(fill_mixer(entry, block, status));
+    if (bit & EITHER)
+        PS_TRY(check_ffn(entry, block, status));
     layer->class_ = kinds[kind].class_;
     return ps_layer_set_block(layer, block, status) == PS_OK ? PS_OK : ps_json_fail_place(entry, status);
 }

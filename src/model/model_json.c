@@ -3,6 +3,7 @@
 // model_json.c: the native format, pipesched/model/v1: layers with their times, their architecture, or both.
 #include "model/model_json.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -52,14 +53,16 @@ static ps_code get_name(ps_json object, const char *key, ps_need need, const cha
 
 static ps_code check_layer_keys(ps_json entry, ps_status *status)
 {
-    const char *names[LAYER_KEYS + 32];
+    enum { MOST_KEYS = 128 };
+    const char *names[MOST_KEYS];
     int32_t count = 0;
+    assert(LAYER_KEYS + ps_arch_num_keys() < MOST_KEYS);
     while (count < LAYER_KEYS) {
         names[count] = layer_keys[count];
         count++;
     }
-    for (const char *const *key = ps_arch_key_names; *key; key++)
-        names[count++] = *key;
+    for (int32_t key = 0; key < ps_arch_num_keys(); key++)
+        names[count++] = ps_arch_key_name(key);
     names[count] = NULL;
     return ps_json_check_keys(entry, names, status);
 }

@@ -10,10 +10,12 @@
 
 // The architecture of one entry (model_arch.c). True when the entry has any key of architecture.
 bool ps_arch_given(ps_json entry);
-// Fills class, kind, block and parameters. Rules unknown-kind, key-not-applicable, heads-divide, head-dim and others.
+// Fills class, kind, block and parameters. Rules unknown-kind, key-not-applicable, heads-divide, head-dim, two-ffns
+// and others.
 ps_code ps_arch_read(ps_arena *arena, ps_json entry, ps_layer *layer, ps_status *status);
-// Every key of architecture, ending with NULL.
-extern const char *const ps_arch_key_names[];
+// Every key of architecture.
+int32_t ps_arch_num_keys(void);
+const char *ps_arch_key_name(int32_t key);
 // The kinds that have an architecture, for hints.
 extern const char *const ps_arch_kind_names[];
 extern const int32_t ps_arch_num_kinds;

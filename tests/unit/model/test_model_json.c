@@ -95,6 +95,32 @@ static void parameters_follow_from_the_architecture(void **state)
     assert_int_equal(model.layer[9].shared_with, 0);
 }
 
+// Each count written out from the formulas of docs/formats/model.md.
+static void every_kind_of_layer_counts_its_parameters(void **state)
+{
+    ps_model model = model_at(*state, DATA "every-kind.json");
+    assert_int_equal(model.layer[0].parameters, (588 + 64) * 128 + 128);
+    assert_int_equal(model.layer[1].parameters, 4 * 128 * 128 + 4 * 128 + 2 * 128 * 512 + 512 + 128 + 4 * 128);
+    int64_t latent = 512 * 96 + 96 + 96 * 8 * 80 + 512 * 48 + 32 + 32 * 8 * 128 + 8 * 64 * 512;
+    int64_t shell = latent + 2 * 512 + 512 * 16 + 16 + 2 * 512 * 256 + 3 * 512 * 128 + 512;
+    assert_int_equal(model.layer[4].parameters, shell + 16 * 3 * 256 * 128);
+    assert_int_equal(model.layer[4].active_parameters, shell + 2 * 3 * 256 * 128);
+    assert_int_equal(model.layer[5].parameters, 3 * 512 * 512 + 2 * 512 * 128 + 2 * 64 + 8 + 512);
+    assert_int_equal(model.layer[6].parameters, 2 * 512 * 1024 + 512);
+    assert_int_equal(model.layer[7].parameters, 8 * 3 * 512 * 256 + 512 * 8 + 512);
+    int64_t projected = 2 * 1024 + 2 * 64 + 16;
+    assert_int_equal(model.layer[8].parameters,
+                     512 * projected + projected + (1024 + 128) * 5 + 3 * 16 + 1024 + 1024 * 512 + 512 + 512);
+    assert_int_equal(model.layer[10].parameters,
+                     2 * 512 * 1024 + 1024 * 4 + 1024 * (2 * 32 + 3 * 16 + 2) + 1024 * 512 + 3 * 512 * 1024 + 2 * 512);
+    int64_t delta = 512 * (2 * 256 + 2 * 4 * 32 + 2 * 8) + (256 + 256) * 4 + 2 * 8 + 32 + 256 * 512;
+    assert_int_equal(model.layer[11].active_parameters, delta + 512 * 8 + 2 * 3 * 512 * 64 + 2 * 512);
+    assert_int_equal(model.layer[12].parameters, 4 * 512 * 512 + 3 * 512 * 1024 + 512 + 7);
+    assert_int_equal(model.layer[13].parameters, 2 * 512 * 512 + 3 * 512 + 4 * 512 * 512 + 3 * 512 * 1024 + 2 * 512);
+    assert_int_equal(model.layer[13].shared_parameters, 32000 * 512);
+    assert_int_equal(model.layer[15].parameters, 0);
+}
+
 // The same model, said in two formats.
 static void native_and_hugging_face_agree(void **state)
 {
@@ -264,6 +290,7 @@ int main(void)
         test_in_arena(colocating_distant_layers_keeps_all_between_them),
         test_in_arena(a_model_without_constraints_has_none),
         test_in_arena(parameters_follow_from_the_architecture),
+        test_in_arena(every_kind_of_layer_counts_its_parameters),
         test_in_arena(native_and_hugging_face_agree),
         test_in_arena(a_layer_may_give_both_architecture_and_times),
         test_in_arena(measurements_stand_in_for_times),
