@@ -4,11 +4,14 @@
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(PS_BUILTINS
+    model:models/deepseek-v3
+    model:models/gpt-oss-20b
     model:models/gpt2
     model:models/llama-3.1-405b
     model:models/llama-3.1-70b
     model:models/llama-3.1-8b
     model:models/mixtral-8x7b
+    model:models/qwen3-235b-a22b
     cluster:clusters/a100-4x8
     cluster:clusters/h100-8
     cluster:clusters/h100-8x8

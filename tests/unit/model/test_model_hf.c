@@ -26,6 +26,9 @@ static void built_in_models_have_their_published_parameter_counts(void **state)
         {"llama-3.1-70b", 70553706496, 70553706496, 83},
         {"llama-3.1-405b", 405853388800, 405853388800, 129},
         {"mixtral-8x7b", 46702792704, 12879925248, 35},
+        {"deepseek-v3", 671026419200, 37552297472, 64},
+        {"qwen3-235b-a22b", 235093634560, 22190763520, 97},
+        {"gpt-oss-20b", 20914757184, 4187440704, 27},
     };
     for (size_t row = 0; row < sizeof published / sizeof published[0]; row++) {
         ps_model model = model_at(*state, published[row].name);
@@ -61,6 +64,19 @@ static void other_published_counts_hold(void **state)
     };
     for (size_t row = 0; row < sizeof published / sizeof published[0]; row++)
         assert_int_equal(model_of(*state, published[row].config).parameters, published[row].parameters);
+}
+
+static void check_published(const published_model *row, void *arena)
+{
+    ps_model model = model_of(arena, row->config);
+    if (model.parameters != row->parameters)
+        fail_msg("%s has %lld parameters, not %lld", row->name, (long long)model.parameters,
+                 (long long)row->parameters);
+}
+
+static void every_family_has_its_published_counts(void **state)
+{
+    each_published_model(PS_TESTS_DIR "/data/published-models.tsv", check_published, *state);
 }
 
 // Qwen3-4B: 388,956,160 parameters of vocabulary times hidden size, owned once and used twice.
@@ -303,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_in_arena(built_in_models_have_their_published_parameter_counts),
         test_in_arena(other_published_counts_hold),
+        test_in_arena(every_family_has_its_published_counts),
         test_in_arena(a_tied_head_owns_nothing_and_shares_the_embedding),
         test_in_arena(embedding_blocks_norm_and_head_are_layers_of_their_own),
         test_in_arena(experts_are_counted_apart),
