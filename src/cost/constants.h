@@ -18,11 +18,12 @@
 // Products of small matrices in batches, the scan of a state space among them (recalled: about half of a large GEMM).
 #define PS_COST_BATCHED_GEMM_SHARE 0.5
 // Where the catalog has no efficiency of GEMMs in 8 or 4 bits: they run 1.5 times as fast as BF16 where the peak
-// doubles (NeMo 24.07 runs on H100), and 4 bits gain less again (assumed).
-#define PS_COST_FP8_SHARE 0.75
+// doubles (NeMo 24.07 runs on H100, casts included), and 4 bits gain less again (assumed).
+#define PS_COST_FP8_SHARE 0.8
 #define PS_COST_FP4_SHARE 0.6
-// Casting an element to 8 or 4 bits reads 2 bytes and writes it and its transposed copy.
-#define PS_COST_CAST_BYTES 4.0
+// Casting an element to 8 or 4 bits writes it and its transposed copy; what it reads is written by the kernel before,
+// into which frameworks mostly fuse the cast.
+#define PS_COST_CAST_BYTES 2.0
 // Weight gradients multiply transposed operands: 0.71 against 0.74 of the peak on A100 (SimuMax operator tables, by
 // layout).
 #define PS_COST_WEIGHT_GRADIENT_SHARE 0.955

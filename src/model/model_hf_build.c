@@ -31,6 +31,8 @@ static const ps_block *shared_block(hf_reader *reader, const ps_block *figures, 
     const ps_model *model = reader->model;
     for (int32_t back = 1; back <= LOOK_BACK && back <= model->num_layers; back++) {
         const ps_layer *layer = &model->layer[model->num_layers - back];
+        // Bytes between members may differ; then one is made that need not be.
+        // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c)
         if (layer->class_ == class_ && memcmp(layer->block, figures, sizeof *figures) == 0)
             return layer->block;
     }

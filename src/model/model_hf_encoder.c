@@ -46,7 +46,7 @@ static ps_code read_patches(hf_reader *reader, ps_block *out, ps_status *status)
 // Dosovitskiy et al. 2021: patches and a class token, which the classifier reads.
 ps_code hf_build_vit(hf_reader *reader, ps_status *status)
 {
-    ps_block patches;
+    ps_block patches = {0};
     int64_t classes = 0;
     ps_json labels = ps_json_member(reader->root, "id2label");
 

@@ -79,7 +79,7 @@ static ps_code read_bits(ps_plan_reader *reader, ps_json object, const ps_field 
     PS_TRY(ps_plan_array(reader, object, field, &array));
     *bits = 0;
     for (ps_json item = ps_json_first(array); item.node; item = ps_json_next(item)) {
-        int bit;
+        int bit = 0;
         PS_TRY(name_of(reader, item, field->names, &bit));
         *bits |= 1 << bit;
     }

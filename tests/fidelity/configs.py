@@ -14,7 +14,7 @@ from errors import Unpredictable
 SCHEDULES = {"gpipe": "gpipe", "1f1b": "1f1b", "1f1b-i": "interleaved", "interleaved1f1b": "interleaved",
              "zb-1p": "zb-h1", "zb-2p": "zb-h2", "zbv": "zb-v", "dualpipe": "dualpipe"}
 MICRO_BATCHES = [1, 2, 4, 8]          # tried where the file has none
-RECOMPUTES = ["none", "full"]         # tried where the file has none
+RECOMPUTES = ["none", "selective", "full"]         # tried where the file has none
 STAGES_A_RANK = 2                     # of an interleaved schedule whose chunks are not published: the framework's default
 FRAMEWORKS = [("torchtitan", "torchtitan"), ("megatron-bridge", "megatron-bridge"), ("nemo", "nemo"), ("simumax", "simumax")]
 
@@ -129,12 +129,13 @@ def _switches(row, tp, pp, dp):
     """Options that are on or off, or have few values."""
     modern = era(row) == "2023"
     parallel = row.sequence_parallel if row.sequence_parallel is not None else tp > 1
-    tuned = framework(row) in ("nemo", "megatron-bridge") or row.has("asyncTP")
+    recipe = framework(row) in ("nemo", "megatron-bridge")
+    tuned = recipe or row.has("asyncTP")
     barrier = not row.facts.get("schedule", "").lower().startswith("zb")
     flag = {True: "on", False: "off"}
     return {
         "--precision": precision(row), "--attention": "flash" if modern else "unfused", "--zero": str(_zero(row, dp, pp)),
-        "--grad-dtype": "bf16" if era(row) == "2020" else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
+        "--grad-dtype": "bf16" if era(row) == "2020" or recipe else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
         "--overlap-grad-sync": flag[modern], "--overlap-tp": flag[tuned and parallel and tp > 1],
         "--optimizer-barrier": flag[barrier], "--overlap-p2p": flag[_overlaps_p2p(row, barrier)],
     }
@@ -144,6 +145,13 @@ def _overlaps_p2p(row, barrier):
     """Megatron waits for its sends but for interleaved schedules from 2023 on; zero-bubble schedules and torchtitan do not."""
     chunked = row.vp not in ("", "1")
     return not barrier or framework(row) == "torchtitan" or (era(row) == "2023" and chunked)
+
+
+def _experts(row):
+    """Experts are divided whole. Megatron-Bridge sends a token once a node, but in its runs that drop tokens."""
+    drops = row.has("tokendrop") or "tokendrop" in row.model
+    once = framework(row) == "megatron-bridge" and not drops
+    return {"--etp": "1", "--ep-dispatch": "dedup" if once else "all-to-all", "--expert-capacity": "1" if drops else "0"}
 
 
 def _batches(row, dp, siblings):
@@ -179,6 +187,10 @@ def build(row, siblings=(), gpu_override=None):
     options = {"--global-batch-size": str(batch), "--seq-length": str(row.seq), "--tp": str(tp), "--pp": str(pp),
                "--vp": str(vp), "--dp": str(dp), "--cp": str(cp), "--ep": str(row.ep or 1), "--schedule": schedule,
                **_switches(row, tp, pp, dp)}
+    if not row.recompute:
+        options["--recompute-parts"] = "norm,activation,mla-up"
+    if row.ep:
+        options |= _experts(row)
     choices = {"--micro-batch-size": [str(size) for size in sizes],
                "--recompute": [row.recompute] if row.recompute else RECOMPUTES}
     return Config(model, cluster, options, choices)
