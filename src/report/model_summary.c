@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "io/json_write.h"
+#include "report/model_blocks.h"
 #include "report/table.h"
 
 typedef struct kind_sum {
@@ -129,6 +130,7 @@ ps_code ps_model_json(FILE *file, ps_arena *arena, const ps_model *model, ps_sta
         ps_json_close(&json);
     }
     ps_json_close(&json);
+    ps_model_blocks_json(&json, arena, model);
     ps_json_array(&json, "layers");
     for (int32_t layer = 0; layer < model->num_layers; layer++)
         put_layer(&json, model, layer);
@@ -183,6 +185,7 @@ void ps_model_text(FILE *file, ps_arena *arena, const ps_model *model, bool verb
     ps_table_put(&table, "%s", ps_format_count(model->parameters, text));
     ps_table_put(&table, "%s", ps_format_count(model->active_parameters, text));
     ps_table_print(file, &table, 2);
+    ps_model_blocks_text(file, arena, model);
 
     if (model->max_seq_length > 0)
         fprintf(file, "\n  sequences of up to %s tokens\n", ps_format_count(model->max_seq_length, text));
