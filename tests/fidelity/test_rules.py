@@ -112,7 +112,7 @@ class Rules(unittest.TestCase):
         options = first_variant(self.configs[4])
         self.assertEqual({key: options[key] for key in ("--precision", "--attention", "--grad-dtype", "--zero", "--overlap-grad-sync",
                                                         "--overlap-tp", "--sequence-parallel", "--schedule", "--vp")}, {
-            "--precision": "fp8", "--attention": "flash", "--grad-dtype": "fp32", "--zero": "1", "--overlap-grad-sync": "on",
+            "--precision": "fp8", "--attention": "flash", "--grad-dtype": "bf16", "--zero": "1", "--overlap-grad-sync": "on",
             "--overlap-tp": "on", "--sequence-parallel": "on", "--schedule": "interleaved", "--vp": "4"})
         self.assertEqual(self.configs[4].choices["--recompute"], configs.RECOMPUTES)
         self.assertNotIn("gated", self.configs[4].model["layers"][1])
@@ -124,6 +124,8 @@ class Rules(unittest.TestCase):
                           experts["expert_ffn_size"], experts["shared_ffn_size"]), ("moe-decoder", 28, 64, 8, 768, 768))
         self.assertEqual((dense["q_lora_rank"], dense["kv_lora_rank"], dense["head_dim"], dense["rope_head_dim"]), (1024, 256, 128, 64))
         self.assertEqual(self.configs[5].choices["--micro-batch-size"], ["1", "2", "4", "8"])
+        options = first_variant(self.configs[5])
+        self.assertEqual((options["--etp"], options["--ep-dispatch"], options["--expert-capacity"]), ("1", "dedup", "0"))
 
     def test_sharded_parameters(self):
         options = first_variant(self.configs[6])
