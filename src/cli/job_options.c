@@ -39,7 +39,7 @@
     JOB("ep-dispatch", "NAME", "all-to-all",                                                                           \
         "a copy of a token for each chosen expert, or dedup: one for each rank and node that holds some")
 #define ROW_OVERLAP_EP                                                                                                 \
-    JOB("overlap-ep", "on|off", "off", "hide expert exchanges behind the compute of another micro-batch")
+    JOB("overlap-ep", "on|off", "off", "hide half of expert exchanges behind the compute of another micro-batch")
 #define ROW_MOE_PARALLEL                                                                                               \
     JOB("moe-parallel", "NAME", "expert", "expert parallel ranks divide experts, or head: the heads of the latent")
 #define ROW_EXPERT_CAPACITY                                                                                            \

@@ -92,7 +92,7 @@ static double local_reduce_scatter(ps_spread s, double bytes)
     if (others <= 0)
         return 0;
     return PS_COST_SCATTER_BASE_SECONDS + PS_COST_SCATTER_STEP_SECONDS * others +
-           others / s.local * bytes / s.intra_bytes_per_s;
+           others / s.local * bytes / (s.intra_bytes_per_s * PS_COST_SCATTER_SHARE);
 }
 
 // Between domains: `rounds` 1 for a reduce-scatter, 2 for an all-reduce, of each member's share of the tensor.

@@ -79,11 +79,18 @@
 // All-to-all reaches less than a ring: 0.597 against 0.742 of the fabric (SimuMax' B200 fit).
 #define PS_COST_ALL_TO_ALL_SHARE 0.8
 
+// Reduce-scatter and all-gather: 0.673 against 0.742 (the same fit).
+#define PS_COST_SCATTER_SHARE 0.9
+
 // A link whose bandwidth nobody knows: 100 Gb/s.
 #define PS_COST_LINK_BYTES_PER_S 12.5e9
 
 // Share of tensor parallel communication that user-buffer overlap hides (0.5 to 0.7 in Megatron-Core runs; recalled).
 #define PS_COST_TP_HIDDEN_SHARE 0.5
+
+// Share of expert exchanges that another micro-batch's compute hides: kernels that send take cores from those that
+// compute (assumed as of tensor parallel communication).
+#define PS_COST_EP_HIDDEN_SHARE 0.5
 
 // Gradients leave in buckets of 40 million parameters (Megatron-Core, DistributedDataParallelConfig; recalled).
 #define PS_COST_BUCKET_PARAMETERS 40e6

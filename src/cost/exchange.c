@@ -110,6 +110,12 @@ static copies copies_of(const ps_part *part, ps_spread spread)
     return (copies){.local = each * (ranks - 1) / ranks, .remote = nodes * (domains - 1) / domains};
 }
 
+static double exposed(double seconds, double hiding)
+{
+    double hidden = PS_COST_EP_HIDDEN_SHARE * seconds;
+    return seconds - (hidden < hiding ? hidden : hiding);
+}
+
 void ps_ep_exchange(const ps_part *part, double tokens, double width)
 {
     static const char dispatch[] =
@@ -130,9 +136,9 @@ void ps_ep_exchange(const ps_part *part, double tokens, double width)
         bool overlap = view->job->overlap_ep;
         double backward = sum[PS_QUANTITY_BACKWARD_INPUT] + sum[PS_QUANTITY_BACKWARD_WEIGHT];
         ps_ledger_add(part->ledger, PS_QUANTITY_FORWARD, dispatch,
-                      overlap ? beyond(seconds, sum[PS_QUANTITY_FORWARD]) : seconds);
+                      overlap ? exposed(seconds, sum[PS_QUANTITY_FORWARD]) : seconds);
         ps_ledger_add(part->ledger, PS_QUANTITY_BACKWARD_INPUT, dispatch,
-                      overlap ? beyond(seconds, backward) : seconds);
+                      overlap ? exposed(seconds, backward) : seconds);
     }
     if (etp > 1) {
         double bytes = part->w * (double)etp * tokens * (double)part->block->experts_per_token * width;

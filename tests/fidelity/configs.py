@@ -147,14 +147,17 @@ def _overlaps_p2p(row, barrier):
     return not barrier or framework(row) == "torchtitan" or (era(row) == "2023" and chunked)
 
 
-def _experts(row):
-    """Experts are divided whole. Megatron-Bridge sends a token once a node, but in its runs that drop tokens."""
+def _experts(row, vp):
+    """Experts are divided whole. Megatron-Bridge sends a token once a node, but in its runs that drop tokens, and hides
+    the exchange where there are virtual stages."""
     drops = row.has("tokendrop") or "tokendrop" in row.model
-    once = framework(row) == "megatron-bridge" and not drops
-    return {"--etp": "1", "--ep-dispatch": "dedup" if once else "all-to-all", "--expert-capacity": "1" if drops else "0"}
+    recipe = framework(row) == "megatron-bridge"
+    once = recipe and not drops
+    return {"--overlap-ep": "on" if recipe and vp > 1 else "off",
+            "--etp": "1", "--ep-dispatch": "dedup" if once else "all-to-all", "--expert-capacity": "1" if drops else "0"}
 
 
-def _batches(row, dp, siblings):
+def _batches(row, dp, pp, siblings):
     """(global batch, micro-batch sizes to choose from). Where the row has neither, those of a row of the same source that
     is laid out alike."""
     batch, micro = row.global_batch, row.micro_batch
@@ -164,6 +167,8 @@ def _batches(row, dp, siblings):
         if not alike:
             raise Unpredictable("global batch not published")
         batch, micro = alike[0].global_batch, micro or alike[0].micro_batch
+    if row.has("size not stated"):  # torchtitan's default: as many micro-batches as pipeline ranks
+        micro = batch // (dp * pp)
     sizes = [micro] if micro else [size for size in MICRO_BATCHES if batch % (dp * size) == 0]
     if not sizes or batch % (dp * sizes[0]) != 0:
         raise Unpredictable(f"global batch {batch} is no multiple of dp {dp} times micro-batch {micro}")
@@ -181,7 +186,7 @@ def build(row, siblings=(), gpu_override=None):
     tp, pp, cp, dp = _degrees(row)
     schedule = _schedule(row, pp)
     vp = _chunks(row, pp, schedule)
-    batch, sizes = _batches(row, dp, siblings)
+    batch, sizes = _batches(row, dp, pp, siblings)
     model = {"format": "pipesched/model/v1", "name": row.model, "layers": layers,
              "constraints": _pins(names, split(row.layers, pp * vp, _short_ends(row)))}
     options = {"--global-batch-size": str(batch), "--seq-length": str(row.seq), "--tp": str(tp), "--pp": str(pp),
@@ -190,7 +195,7 @@ def build(row, siblings=(), gpu_override=None):
     if not row.recompute:
         options["--recompute-parts"] = "norm,activation,mla-up"
     if row.ep:
-        options |= _experts(row)
+        options |= _experts(row, vp)
     choices = {"--micro-batch-size": [str(size) for size in sizes],
                "--recompute": [row.recompute] if row.recompute else RECOMPUTES}
     return Config(model, cluster, options, choices)
