@@ -101,7 +101,7 @@ const char *ps_collective_name(ps_collective collective); // "all_reduce", "redu
 typedef struct ps_collective_curve {
     ps_collective collective;
     int32_t ranks;
-    bool across_nodes; // some of the ranks stood on other nodes
+    int32_t nodes; // on which they stood, as many on each
     int32_t num_points;
     const double *bytes;
     const double *seconds;
@@ -131,6 +131,7 @@ typedef struct ps_group {
     ps_node_nic *node_nic;
     int32_t num_curves; // from a calibration
     const ps_collective_curve *curve;
+    double hop_factor; // of a calibration, of the time of hops between stages; 0 reads as 1
 } ps_group;
 
 typedef struct ps_cluster {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "pipesched/arena.h"
+#include "pipesched/calibration.h"
 #include "pipesched/cluster.h"
 #include "pipesched/control.h"
 #include "pipesched/job.h"
@@ -22,6 +23,17 @@
 #include "pipesched/status.h"
 #include "pipesched/step.h"
 #include "pipesched/timeline.h"
+
+// The calibration that scaled the predictions.
+typedef struct ps_plan_calibration {
+    const char *source; // NULL: none
+    const char *sha256;
+    const char *framework;
+    int32_t runs;
+    double error;
+    double leave_one_out; // below 0: too few runs
+    double factor[PS_FACTORS];
+} ps_plan_calibration;
 
 typedef struct ps_plan_inputs {
     const char *model_name;
@@ -38,7 +50,8 @@ typedef struct ps_plan_inputs {
     double usd_per_gpu_hour; // 0: no price
     double usd_per_kwh;      // 0: no price, or covered by that of the hour
     double gpu_watts;        // drawn by one GPU at work; 0: not known
-    ps_job job;              // every resolved option
+    ps_plan_calibration calibration;
+    ps_job job; // every resolved option
 } ps_plan_inputs;
 
 // Why nothing fits, or what would have to change.

@@ -15,6 +15,7 @@
 typedef struct plan_options {
     ps_common_options common;
     const char *job;
+    const char *calibration;
     double nic;
     const char *gpu;
     int64_t nodes;
@@ -26,6 +27,8 @@ typedef struct plan_options {
 static const ps_option rows[] = {
     PS_OPTION_AT(STRING, plan_options, job, "job", "FILE", NULL,
                  "job options from a file; those given here override it"),
+    PS_OPTION_AT(STRING, plan_options, calibration, "calibration", "FILE", NULL,
+                 "measured efficiencies, collectives and layers, as calibrate writes them"),
     PS_OPTION_AT(RATE, plan_options, nic, "nic", "RATE", NULL, "network bandwidth of a GPU, as in 400Gb/s"),
     PS_OPTION_AT(STRING, plan_options, gpu, "gpu", "TYPE", NULL, "GPU type, where a node file does not name it"),
     PS_OPTION_INT_AT(plan_options, nodes, "nodes", 1, PS_MAX_GPUS, NULL, "copies of a node file; 1 unless given"),
@@ -93,6 +96,11 @@ static ps_code load_inputs(ps_run *run, ps_model *model, ps_cluster *cluster, ps
         .nic_bytes_per_s = options->nic, .gpu = options->gpu, .nodes = (int32_t)options->nodes};
     PS_TRY(ps_job_from_options(run, options->job, job, status));
     PS_TRY(ps_job_check(job, status));
+    if (options->calibration) {
+        ps_calibration *calibration = ps_new(run->arena, ps_calibration, 1);
+        PS_TRY(ps_calibration_load(run->arena, options->calibration, calibration, status));
+        job->calibration = calibration;
+    }
     PS_TRY(ps_model_load(run->arena, run->parsed.operand[0], model, status));
     PS_TRY(ps_cluster_load(run->arena, run->parsed.operand[1], &cluster_options, cluster, status));
     return PS_OK;
@@ -103,6 +111,7 @@ static ps_code check_options(const ps_run *run, ps_status *status)
     const plan_options *options = run->parsed.values;
     PS_TRY(ps_run_exclude(run, "draw", "json", status));
     PS_TRY(ps_run_stdin_once(run, options->job, status));
+    PS_TRY(ps_run_stdin_once(run, options->calibration, status));
     if (options->timeline && !run->common->json && !run->common->output) {
         ps_fail(status, PS_USAGE, "missing-option", "--timeline is for the JSON, which is not asked for");
         return ps_fail_hint(status, "add --json or -o FILE, or use --draw");

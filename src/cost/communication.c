@@ -9,6 +9,7 @@
 #include "cost/communication.h"
 
 #include "cost/constants.h"
+#include "cost/curve.h"
 #include "pipesched/limits.h"
 
 int64_t ps_ns_clamped(double seconds)
@@ -108,6 +109,9 @@ double ps_all_reduce_seconds(const ps_group *group, int64_t ranks, int64_t strid
     if (ranks <= 1 || bytes <= 0)
         return 0;
     ps_spread s = ps_spread_of(group, ranks, stride);
+    const ps_collective_curve *measured = ps_curve_find(group, PS_COLLECTIVE_ALL_REDUCE, ranks, s);
+    if (measured)
+        return ps_curve_seconds(measured, bytes);
     if (s.domains == 1)
         return local_all_reduce(s, bytes);
     return 2 * local_reduce_scatter(s, bytes) + across(group, s, 2, bytes);
@@ -118,6 +122,11 @@ double ps_reduce_scatter_seconds(const ps_group *group, int64_t ranks, int64_t s
     if (ranks <= 1 || bytes <= 0)
         return 0;
     ps_spread s = ps_spread_of(group, ranks, stride);
+    const ps_collective_curve *measured = ps_curve_find(group, PS_COLLECTIVE_REDUCE_SCATTER, ranks, s);
+    if (!measured)
+        measured = ps_curve_find(group, PS_COLLECTIVE_ALL_GATHER, ranks, s);
+    if (measured)
+        return ps_curve_seconds(measured, bytes);
     double local = local_reduce_scatter(s, bytes);
     return s.domains == 1 ? local : local + across(group, s, 1, bytes);
 }
@@ -138,6 +147,9 @@ double ps_all_to_all_seconds(const ps_group *group, int64_t ranks, int64_t strid
     if (ranks <= 1 || bytes <= 0)
         return 0;
     ps_spread s = ps_spread_of(group, ranks, stride);
+    const ps_collective_curve *measured = ps_curve_find(group, PS_COLLECTIVE_ALL_TO_ALL, ranks, s);
+    if (measured)
+        return ps_curve_seconds(measured, bytes);
     double away = ((double)ranks - s.local) / (double)ranks;
     double beside = ((double)ranks - 1) / (double)ranks - away;
     return ps_two_level_exchange_seconds(group, s, beside * bytes, away * bytes);
@@ -160,10 +172,22 @@ static ps_cost_link link_of(const ps_link *link, double oversubscription)
                           .bytes_per_s = reached_bytes_per_s(link) / oversubscription};
 }
 
+// As hops between stages see it, by a calibration.
+static ps_cost_link hop_link(const ps_group *group, const ps_link *link, double oversubscription)
+{
+    ps_cost_link hop = link_of(link, oversubscription);
+
+    if (group->hop_factor > 0) {
+        hop.latency_ns = ps_ns_clamped(link->latency_seconds.value * group->hop_factor);
+        hop.bytes_per_s /= group->hop_factor;
+    }
+    return hop;
+}
+
 // Messages of one pair do not use all links of a fabric.
 ps_cost_link ps_cost_intra_link(const ps_group *group)
 {
-    ps_cost_link link = link_of(&group->intra, 1);
+    ps_cost_link link = hop_link(group, &group->intra, 1);
 
     if (group->intra.peer_share.value > 0)
         link.bytes_per_s *= group->intra.peer_share.value;
@@ -172,7 +196,7 @@ ps_cost_link ps_cost_intra_link(const ps_group *group)
 
 ps_cost_link ps_cost_inter_link(const ps_group *group)
 {
-    return link_of(&group->inter, 1);
+    return hop_link(group, &group->inter, 1);
 }
 
 // Ranks first + r and first + distance + r, r below count: is any pair in different groups of `size` GPUs?
@@ -209,8 +233,9 @@ int64_t ps_cost_pair_sync_ns(const ps_group *group, const ps_job *job, const ps_
     int32_t opposite = layout->pp - 1 - pp_rank;
     double shards = layout->zero >= 1 ? (double)layout->dp * (double)layout->cp : 1;
     double bytes = (double)parameters * (double)job->gradient_bytes / shards;
-    return ps_ns_clamped(pair_all_reduce_seconds(group, layout, pp_rank < opposite ? pp_rank : opposite,
-                                                 pp_rank < opposite ? opposite : pp_rank, bytes));
+    double seconds = pair_all_reduce_seconds(group, layout, pp_rank < opposite ? pp_rank : opposite,
+                                             pp_rank < opposite ? opposite : pp_rank, bytes);
+    return ps_ns_clamped(ps_calibration_factor(job, PS_FACTOR_DP) * seconds);
 }
 
 ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layout, int32_t pp_rank_a, int32_t pp_rank_b)
@@ -229,7 +254,7 @@ ps_cost_link ps_cost_pipeline_link(const ps_group *group, const ps_layout *layou
         if (size > 0 && pairs_cross(low * block, distance, block, size) && level->oversubscription > worst)
             worst = level->oversubscription;
     }
-    return link_of(&group->inter, worst);
+    return hop_link(group, &group->inter, worst);
 }
 
 ps_cost_link ps_cost_spread_link(const ps_group *group, int64_t ranks, int64_t stride)

@@ -104,4 +104,8 @@
 // (recalled).
 #define PS_COST_HOST_BYTES_PER_S 25e9
 
+// What to expect of a calibration by one run of the same framework: the errors of published runs, each group calibrated
+// by each of its runs in turn, are 3 to 6 % in the median (docs/fidelity.md).
+#define PS_COST_ONE_RUN_PERCENT 6
+
 #endif

@@ -2,6 +2,8 @@
 //
 // cost_table.c: one row a layer, and prefix sums so that a stage's cost is one subtraction.
 #include "base/number.h"
+#include "base/text.h"
+#include "cost/constants.h"
 #include "cost/layer_terms.h"
 #include "cost/model_flops.h"
 
@@ -80,16 +82,30 @@ static bool has_compared_runs(const char *gpu)
     return strncmp(gpu, "A100", 4) == 0 || strncmp(gpu, "H100", 4) == 0;
 }
 
-static const char *accuracy_text(const int32_t count[PS_TIMES_PREDICTED + 1], const char *gpu)
+static const char *uncalibrated_text(bool mixed, const char *gpu)
 {
-    if (count[PS_TIMES_PREDICTED] == 0)
-        return count[PS_TIMES_MEASURED] == 0 ? "times given" : "times measured";
-    bool mixed = count[PS_TIMES_GIVEN] + count[PS_TIMES_MEASURED] > 0;
     if (has_compared_runs(gpu))
         return mixed ? "partly predicted, uncalibrated: expect +-10 % of those layers"
                      : "uncalibrated: expect +-10 % of the iteration time";
     return mixed ? "partly predicted, uncalibrated: expect +-20 % of those layers"
                  : "uncalibrated: expect +-20 % of the iteration time";
+}
+
+static const char *accuracy_text(ps_arena *arena, const int32_t count[PS_TIMES_PREDICTED + 1], const ps_rank_view *view)
+{
+    const ps_calibration *calibration = view->job->calibration;
+    bool mixed = count[PS_TIMES_GIVEN] + count[PS_TIMES_MEASURED] > 0;
+
+    if (count[PS_TIMES_PREDICTED] == 0)
+        return count[PS_TIMES_MEASURED] == 0 ? "times given" : "times measured";
+    if (!calibration || calibration->runs == 0)
+        return uncalibrated_text(mixed, view->group->gpu.name);
+    const char *what = mixed ? "partly predicted, calibrated" : "calibrated";
+    if (calibration->leave_one_out < 0)
+        return ps_text_format(arena, "%s on 1 run, which no other judges: expect +-%d %% of the iteration time", what,
+                              (int)PS_COST_ONE_RUN_PERCENT);
+    return ps_text_format(arena, "%s on %d runs: +-%.1f %% of the iteration time where one is left out", what,
+                          (int)calibration->runs, 100 * calibration->leave_one_out);
 }
 
 ps_code ps_cost_table_build(ps_arena *arena, const ps_model *model, const ps_group *group, const ps_job *job,
@@ -125,6 +141,6 @@ ps_code ps_cost_table_build(ps_arena *arena, const ps_model *model, const ps_gro
         PS_TRY(add_costs(&out->prefix[i], &out->layer[i], &out->prefix[i + 1], status));
     }
     out->num_measured = count[PS_TIMES_GIVEN] + count[PS_TIMES_MEASURED];
-    out->accuracy = accuracy_text(count, group->gpu.name);
+    out->accuracy = accuracy_text(arena, count, &view);
     return PS_OK;
 }

@@ -95,7 +95,8 @@ ps_iteration_cost ps_cost_iteration(const ps_group *group, const ps_job *job, co
 
 int64_t ps_cost_tied_ns(const ps_group *group, const ps_job *job, const ps_layout *layout, int64_t parameters)
 {
-    return ps_ns_clamped(ps_tied_all_reduce_seconds(group, layout, (double)parameters * (double)job->gradient_bytes));
+    double bytes = (double)parameters * (double)job->gradient_bytes;
+    return ps_ns_clamped(ps_calibration_factor(job, PS_FACTOR_DP) * ps_tied_all_reduce_seconds(group, layout, bytes));
 }
 
 int64_t ps_cost_barrier_ns(const ps_group *group, const ps_layout *layout)

@@ -109,7 +109,7 @@ const job_option ps_job_options[] = {
     {"jitter-samples", JOB_INT32, FIELD(jitter_samples), 1, 100000, NULL, NULL},
     {"effort", JOB_INT32, FIELD(effort), 1, 1000, NULL, NULL},
     {"threads", JOB_INT32, FIELD(threads), 0, 1024, NULL, NULL},
-    {"calibration", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give measured times in the model's \"measurements\""},
+    {"calibration", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give it on the command line: plan --calibration FILE"},
     {"profile", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give measured times in the model's \"measurements\""},
     {"time-limit", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "give it on the command line: it is no part of what to train"},
     {"seed", JOB_NOWHERE, NO_FIELD, 0, 0, NULL, "leave it out: nothing is drawn at random"},

@@ -24,6 +24,11 @@ extern const int32_t ps_arch_num_kinds;
 // duplicate-measurement, bad-value.
 ps_code ps_measurements_read(ps_arena *arena, ps_json list, ps_model *model, bool *measured, ps_status *status);
 
+// The same of a file beside the model, whose layers are not known yet.
+ps_code ps_measurements_read_any(ps_arena *arena, ps_json list, ps_measurement **out, int32_t *count,
+                                 ps_status *status);
+bool ps_measurement_same_conditions(const ps_measurement *a, const ps_measurement *b);
+
 // "edges" and "constraints" (model_graph.c). Rules dag-unsupported (PS_ILLEGAL), duplicate-edge, pin-conflict.
 ps_code ps_edges_check(ps_arena *arena, ps_json list, const ps_layer_names *names, const ps_model *model,
                        ps_status *status);

@@ -54,24 +54,34 @@ static ps_code read_precision(ps_json set, ps_precision *out, ps_status *status)
     return PS_OK;
 }
 
+static ps_code find_known(ps_json at, const base_names *names, const char **known, ps_status *status)
+{
+    const char *key = ps_json_key(at);
+    const char **found = find_base_name(names, key);
+    if (!found) {
+        ps_json_fail(at, "unknown-layer", status, "no layer entry is named \"%.64s\"", key);
+        const char *nearest = ps_text_nearest(key, names->name, names->count);
+        return nearest ? ps_fail_hint(status, "did you mean \"%s\"?", nearest) : status->code;
+    }
+    names->measured[found - names->name] = true;
+    *known = *found;
+    return PS_OK;
+}
+
+// `names` NULL: of whatever model.
 static ps_code read_measured_layers(ps_arena *arena, ps_json layers, const base_names *names, ps_measurement *out,
                                     ps_status *status)
 {
     PS_TRY(ps_json_expect(layers, PS_JSON_OBJECT, status));
     out->layer = ps_new(arena, ps_measured_layer, ps_json_count(layers));
     for (ps_json at = ps_json_first(layers); at.node; at = ps_json_next(at)) {
-        const char *key = ps_json_key(at);
-        const char **known = find_base_name(names, key);
-        if (!known) {
-            ps_json_fail(at, "unknown-layer", status, "no layer entry is named \"%.64s\"", key);
-            const char *nearest = ps_text_nearest(key, names->name, names->count);
-            return nearest ? ps_fail_hint(status, "did you mean \"%s\"?", nearest) : status->code;
-        }
+        const char *name = ps_json_key(at);
+        if (names)
+            PS_TRY(find_known(at, names, &name, status));
         PS_TRY(ps_json_expect(at, PS_JSON_OBJECT, status));
         PS_TRY(ps_json_check_keys(at, time_keys, status));
-        names->measured[known - names->name] = true;
         ps_measured_layer *layer = &out->layer[out->num_layers++];
-        layer->base_name = *known;
+        layer->base_name = name;
         PS_TRY(ps_json_get_ms(at, "forward_ms", PS_REQUIRED, PS_MAX_LAYER_NS, &layer->forward_ns, status));
         PS_TRY(
             ps_json_get_ms(at, "backward_input_ms", PS_REQUIRED, PS_MAX_LAYER_NS, &layer->backward_input_ns, status));
@@ -81,7 +91,7 @@ static ps_code read_measured_layers(ps_arena *arena, ps_json layers, const base_
     return PS_OK;
 }
 
-static bool same_conditions(const ps_measurement *a, const ps_measurement *b)
+bool ps_measurement_same_conditions(const ps_measurement *a, const ps_measurement *b)
 {
     return strcmp(a->gpu, b->gpu) == 0 && a->precision == b->precision && a->tp == b->tp && a->cp == b->cp &&
            a->ep == b->ep && a->micro_batch_size == b->micro_batch_size && a->seq_length == b->seq_length;
@@ -107,26 +117,39 @@ static ps_code read_set(ps_arena *arena, ps_json set, const base_names *names, p
 
 enum { MAX_SETS = 4096 }; // compared with each other for duplicates, so bounded
 
-ps_code ps_measurements_read(ps_arena *arena, ps_json list, ps_model *model, bool *measured, ps_status *status)
+static ps_code read_sets(ps_arena *arena, ps_json list, const base_names *names, ps_measurement **out, int32_t *count,
+                         ps_status *status)
 {
-    if (!list.node || ps_json_is(list, PS_JSON_NULL))
-        return PS_OK;
     PS_TRY(ps_json_expect(list, PS_JSON_ARRAY, status));
     if (ps_json_count(list) > MAX_SETS)
         return ps_json_fail(list, "too-many-measurements", status, "at most %d sets, got %lld", (int)MAX_SETS,
                             (long long)ps_json_count(list));
-    base_names names = collect_base_names(arena, model);
-    model->measurement = ps_new(arena, ps_measurement, ps_json_count(list));
+    ps_measurement *sets = ps_new(arena, ps_measurement, ps_json_count(list));
+    *count = 0;
+    *out = sets;
     for (ps_json set = ps_json_first(list); set.node; set = ps_json_next(set)) {
-        ps_measurement *measurement = &model->measurement[model->num_measurements];
-        PS_TRY(read_set(arena, set, &names, measurement, status));
-        for (int32_t earlier = 0; earlier < model->num_measurements; earlier++)
-            if (same_conditions(&model->measurement[earlier], measurement))
+        PS_TRY(read_set(arena, set, names, &sets[*count], status));
+        for (int32_t earlier = 0; earlier < *count; earlier++)
+            if (ps_measurement_same_conditions(&sets[earlier], &sets[*count]))
                 return ps_json_fail(set, "duplicate-measurement", status, "set %d has the same conditions",
                                     (int)earlier);
-        model->num_measurements++;
+        ++*count;
     }
+    return PS_OK;
+}
+
+ps_code ps_measurements_read(ps_arena *arena, ps_json list, ps_model *model, bool *measured, ps_status *status)
+{
+    if (!list.node || ps_json_is(list, PS_JSON_NULL))
+        return PS_OK;
+    base_names names = collect_base_names(arena, model);
+    PS_TRY(read_sets(arena, list, &names, &model->measurement, &model->num_measurements, status));
     for (int32_t layer = 0; layer < model->num_layers; layer++)
         measured[layer] = names.measured[find_base_name(&names, model->layer[layer].base_name) - names.name];
     return PS_OK;
+}
+
+ps_code ps_measurements_read_any(ps_arena *arena, ps_json list, ps_measurement **out, int32_t *count, ps_status *status)
+{
+    return read_sets(arena, list, NULL, out, count, status);
 }

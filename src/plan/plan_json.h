@@ -64,7 +64,8 @@ typedef struct ps_field {
     const ps_field_names *names; // names, and sets of them
     int64_t min;
     int64_t max;          // of the value, or of the number of elements
-    bool optional;        // may be absent or null; a number that is 0 is left out
+    bool optional;        // may be absent or null; left out: an integer of 0, a real below 0, an object whose first
+                          // member is a text that is NULL
     bool one_line;        // objects: written on one line
     bool when_infeasible; // top level: also part of a plan whose verdict is infeasible
 } ps_field;

@@ -40,10 +40,38 @@ static const ps_field CLUSTER[] = {
 };
 static const ps_field_table CLUSTER_TABLE = TABLE(CLUSTER);
 
+#define FACTOR(KEY, INDEX) DOUBLE(KEY, ps_plan_calibration, factor[INDEX])
+static const ps_field FACTORS[] = {
+    FACTOR("gemm", PS_FACTOR_GEMM),     FACTOR("attention", PS_FACTOR_ATTENTION),
+    FACTOR("memory", PS_FACTOR_MEMORY), FACTOR("kernel", PS_FACTOR_KERNEL),
+    FACTOR("tp", PS_FACTOR_TP),         FACTOR("dp", PS_FACTOR_DP),
+    FACTOR("pp", PS_FACTOR_PP),
+};
+static const ps_field_table FACTOR_TABLE = TABLE(FACTORS);
+
+static const ps_field CALIBRATION[] = {
+    TEXT("source", ps_plan_calibration, source),
+    TEXT("sha256", ps_plan_calibration, sha256),
+    TEXT("framework", ps_plan_calibration, framework),
+    INT("runs", ps_plan_calibration, runs, 0, INT32_MAX),
+    DOUBLE("error", ps_plan_calibration, error),
+    {.key = "leave_one_out",
+     .kind = PS_FIELD_DOUBLE,
+     .offset = offsetof(ps_plan_calibration, leave_one_out),
+     .optional = true},
+    {.key = "factors", .kind = PS_FIELD_OBJECT, .table = &FACTOR_TABLE, .one_line = true},
+};
+static const ps_field_table CALIBRATION_TABLE = TABLE(CALIBRATION);
+
 static const ps_field INPUTS[] = {
     {.key = "model", .kind = PS_FIELD_OBJECT, .table = &MODEL_TABLE},
     {.key = "cluster", .kind = PS_FIELD_OBJECT, .table = &CLUSTER_TABLE},
     {.key = "job", .kind = PS_FIELD_OBJECT, .offset = offsetof(ps_plan_inputs, job), .table = &ps_plan_job_fields},
+    {.key = "calibration",
+     .kind = PS_FIELD_OBJECT,
+     .offset = offsetof(ps_plan_inputs, calibration),
+     .table = &CALIBRATION_TABLE,
+     .optional = true},
 };
 static const ps_field_table INPUTS_TABLE = TABLE(INPUTS);
 

@@ -136,7 +136,9 @@ static ps_code read_text(ps_plan_reader *reader, ps_json object, const ps_field 
 
 static ps_code read_object(ps_plan_reader *reader, ps_json object, const ps_field *field, void *to)
 {
-    ps_json member;
+    ps_json member = ps_json_member(object, field->key);
+    if (field->optional && (!member.node || ps_json_is(member, PS_JSON_NULL)))
+        return PS_OK;
     PS_TRY(ps_plan_member(reader, object, field, PS_JSON_OBJECT, &member));
     return ps_plan_read_table(reader, member, field->table, place(field, to));
 }
@@ -241,6 +243,7 @@ ps_code ps_plan_read_json(ps_arena *arena, const char *source, const char *text,
     *out = (ps_plan){0};
     ps_job_init(&out->inputs.job);
     out->inputs.job.jitter_samples = 0; // unless the plan says so
+    out->inputs.calibration.leave_one_out = -1;
     ps_json root;
     PS_TRY(ps_json_parse(arena, source, text, size, &root, status));
     PS_TRY(ps_json_expect(root, PS_JSON_OBJECT, status));

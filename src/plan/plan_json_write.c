@@ -199,7 +199,8 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
     case PS_FIELD_PLAIN_NS: ps_json_put_ms(json, field->key, int64_at(object, field->offset)); break;
     case PS_FIELD_DOUBLE:
         memcpy(&real, at, sizeof real);
-        ps_json_put_double(json, field->key, real);
+        if (!field->optional || real >= 0)
+            ps_json_put_double(json, field->key, real);
         break;
     case PS_FIELD_BOOL:
         memcpy(&flag, at, sizeof flag);
@@ -212,7 +213,10 @@ static void write_value(plan_writer *writer, const ps_field *field, const void *
         break;
     case PS_FIELD_BITS: write_bits(writer, field, int32_at(object, field->offset)); break;
     case PS_FIELD_SET: write_set(writer, field, (const void *)at); break;
-    case PS_FIELD_OBJECT: write_object(writer, field->key, field, at); break;
+    case PS_FIELD_OBJECT:
+        if (!field->optional || pointer_at(at, field->table->field[0].offset))
+            write_object(writer, field->key, field, at);
+        break;
     case PS_FIELD_ARRAY: write_array(writer, field, object); break;
     case PS_FIELD_TOOL: write_tool(writer, field); break;
     case PS_FIELD_FORMAT: ps_json_put_string(json, field->key, PS_PLAN_FORMAT); break;

@@ -15,7 +15,9 @@ typedef struct planner_run {
     ps_arena *arena;
     ps_plan *plan;
     ps_plan_context context;
-    ps_job job; // resolved
+    ps_job job;     // resolved
+    ps_group group; // and
+    ps_model model; // with what a calibration measured
     ps_diagnostic_list diagnostics;
     ps_reason_list reasons;
 } planner_run;
@@ -105,6 +107,39 @@ static void fill_inputs(planner_run *planner, const ps_cluster *cluster)
     inputs->usd_per_kwh = inputs->usd_per_gpu_hour > 0 ? 0 : group->usd_per_kwh.value;
     inputs->gpu_watts = group->gpu.power_watts.value;
     inputs->job = planner->job;
+}
+
+static void fill_calibration(planner_run *planner)
+{
+    const ps_calibration *calibration = planner->job.calibration;
+    ps_plan_calibration *filled = &planner->plan->inputs.calibration;
+
+    if (!calibration)
+        return;
+    *filled = (ps_plan_calibration){.source = calibration->source,
+                                    .sha256 = calibration->sha256,
+                                    .framework = calibration->framework,
+                                    .runs = calibration->runs,
+                                    .error = calibration->error,
+                                    .leave_one_out = calibration->leave_one_out};
+    memcpy(filled->factor, calibration->factor, sizeof filled->factor);
+}
+
+// From here on the context's group and model are those with what was measured.
+static ps_code join_calibration(planner_run *planner, ps_status *status)
+{
+    const ps_calibration *calibration = planner->job.calibration;
+    ps_plan_context *context = &planner->context;
+
+    if (!calibration)
+        return PS_OK;
+    PS_TRY(ps_calibration_check(calibration, &context->group->gpu, planner->job.precision, NULL, status));
+    planner->group = *context->group;
+    planner->model = *context->model;
+    PS_TRY(ps_calibration_join(planner->arena, calibration, &planner->group, &planner->model, status));
+    context->group = &planner->group;
+    context->model = &planner->model;
+    return PS_OK;
 }
 
 static void fill_search(planner_run *planner, const ps_search_outcome *outcome)
@@ -224,7 +259,9 @@ ps_code ps_plan_search_best(ps_arena *arena, const ps_model *model, const ps_clu
     };
     planner.context.room_bytes = ps_room_bytes(job, planner.context.capacity_bytes);
     resolve_precision(&planner);
+    PS_TRY(join_calibration(&planner, status));
     fill_inputs(&planner, cluster);
+    fill_calibration(&planner);
     add_notes(&planner, cluster);
     if (precision_fits(&planner) && !ps_reasons_from_bound(arena, &planner.context, &planner.reasons))
         PS_TRY(search(&planner, control, status));
