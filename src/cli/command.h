@@ -49,6 +49,7 @@ extern const ps_command ps_command_partition;
 extern const ps_command ps_command_simulate;
 extern const ps_command ps_command_check;
 extern const ps_command ps_command_show;
+extern const ps_command ps_command_calibrate;
 
 // PS_USAGE, rule missing-option, when `name` was not given.
 ps_code ps_run_require(const ps_run *run, const char *name, ps_status *status);

@@ -13,7 +13,8 @@
 
 // A new command is one new file and one new row.
 const ps_command *const ps_command_table[] = {
-    &ps_command_plan, &ps_command_partition, &ps_command_simulate, &ps_command_check, &ps_command_show,
+    &ps_command_plan,  &ps_command_partition, &ps_command_simulate,
+    &ps_command_check, &ps_command_show,      &ps_command_calibrate,
 };
 const int32_t ps_command_table_count = (int32_t)(sizeof ps_command_table / sizeof *ps_command_table);
 

@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/json_read.h"
 #include "job/job_options.h"
+#include "job/job_read.h"
 #include "pipesched/limits.h"
 
 static ps_code add_value(ps_text *text, ps_json value, ps_status *status)
@@ -59,12 +60,14 @@ static const char *option_name(ps_arena *arena, const char *key)
     return name;
 }
 
-static ps_code check_keys(ps_arena *arena, ps_json root, ps_status *status)
+static ps_code check_keys(ps_arena *arena, ps_json root, const char *const *others, ps_status *status)
 {
-    const char **keys = ps_new(arena, const char *, (int64_t)ps_job_num_options + 3);
     int32_t count = 0;
-    keys[count++] = "format";
-    keys[count++] = "name";
+    while (others[count])
+        count++;
+    const char **keys = ps_new(arena, const char *, (int64_t)ps_job_num_options + count + 1);
+    for (int32_t other = 0; other < count; other++)
+        keys[other] = others[other];
     for (int32_t index = 0; index < ps_job_num_options; index++) {
         char *key = ps_text_copy(arena, ps_job_options[index].name);
         for (char *c = key; *c; c++)
@@ -72,6 +75,30 @@ static ps_code check_keys(ps_arena *arena, ps_json root, ps_status *status)
         keys[count++] = key;
     }
     return ps_json_check_keys(root, keys, status);
+}
+
+static bool is_among(const char *key, const char *const *others)
+{
+    while (*others && strcmp(*others, key) != 0)
+        others++;
+    return *others || key[0] == '_' || key[0] == '$';
+}
+
+ps_code ps_job_read_members(ps_arena *arena, ps_json object, const char *const *others, ps_job *job, ps_status *status)
+{
+    PS_TRY(check_keys(arena, object, others, status));
+    for (ps_json member = ps_json_first(object); member.node; member = ps_json_next(member)) {
+        const char *key = ps_json_key(member);
+        if (is_among(key, others) || ps_json_is(member, PS_JSON_NULL))
+            continue;
+        const char *value = NULL;
+        PS_TRY(option_text(arena, member, &value, status));
+        if (ps_job_set(job, option_name(arena, key), value, status) != PS_OK) {
+            status->code = PS_BAD_INPUT; // the file is at fault, not the command line
+            return ps_json_fail_place(member, status);
+        }
+    }
+    return PS_OK;
 }
 
 static ps_code check_format(ps_json root, ps_status *status)
@@ -88,23 +115,11 @@ static ps_code check_format(ps_json root, ps_status *status)
 
 static ps_code parse_job(ps_arena *arena, const char *source, ps_file_bytes bytes, ps_job *job, ps_status *status)
 {
+    static const char *const others[] = {"format", "name", NULL};
     ps_json root;
     PS_TRY(ps_json_parse(arena, source, bytes.data, bytes.size, &root, status));
     PS_TRY(check_format(root, status));
-    PS_TRY(check_keys(arena, root, status));
-    for (ps_json member = ps_json_first(root); member.node; member = ps_json_next(member)) {
-        const char *key = ps_json_key(member);
-        bool other = strcmp(key, "format") == 0 || strcmp(key, "name") == 0 || key[0] == '_' || key[0] == '$';
-        if (other || ps_json_is(member, PS_JSON_NULL))
-            continue;
-        const char *value = NULL;
-        PS_TRY(option_text(arena, member, &value, status));
-        if (ps_job_set(job, option_name(arena, key), value, status) != PS_OK) {
-            status->code = PS_BAD_INPUT; // the file is at fault, not the command line
-            return ps_json_fail_place(member, status);
-        }
-    }
-    return PS_OK;
+    return ps_job_read_members(arena, root, others, job, status);
 }
 
 ps_code ps_job_load(ps_arena *arena, const char *path, ps_job *job, ps_status *status)
