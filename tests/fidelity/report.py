@@ -12,6 +12,7 @@ import sys
 
 import configs
 import rows as row_files
+from calibrated import print_calibrated
 from errors import Unpredictable
 from judge import Judged, print_memory, print_order, print_time
 from predict import Tool
@@ -26,6 +27,7 @@ def arguments():
     parser.add_argument("-v", "--verbose", action="store_true", help="every row: measured, predicted, error, command")
     parser.add_argument("--gpu-override", metavar="JSON", type=json.loads, default=None,
                         help="keys merged into the cluster's \"gpu\", as in '{\"gemm_efficiency\": 0.7}'")
+    parser.add_argument("--calibrated", action="store_true", help="also calibrate on each run in turn (minutes)")
     parser.add_argument("--jobs", metavar="N", type=int, default=2, help="predictions at a time [2]")
     return parser.parse_args()
 
@@ -87,6 +89,8 @@ def main():
     if options.verbose:
         print_rows(judged)
     passed = [print_time(judged), print_memory(judged), print_order(judged)]
+    if options.calibrated:
+        passed.append(print_calibrated(judged, every, options.program))
     print_missing(judged)
     return 0 if all(passed) else 1
 

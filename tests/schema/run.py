@@ -59,7 +59,7 @@ def fault_of(schemas, document):
 
 def check_files(schemas, source, failures):
     seen = set()
-    folders = ("configs", "tests/data/models", "tests/data/clusters", "tests/data/jobs")
+    folders = ("configs", "tests/data/models", "tests/data/clusters", "tests/data/jobs", "tests/data/runs")
     for path in (path for folder in folders for path in sorted(source.glob(folder + "/**/*.json"))):
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def check_files(schemas, source, failures):
         seen.add(match.group(1))
         fault = fault_of(schemas, document)
         failures.expect(fault is None, "%s: %s" % (path, fault))
-    failures.expect({"cluster", "job", "model"} <= seen, "configs and test data hold clusters, jobs and models")
+    failures.expect({"cluster", "job", "model", "runs"} <= seen, "configs and test data hold clusters, jobs, models and runs")
 
 
 def code_blocks(text):
@@ -159,12 +159,14 @@ def check_written_plans(schemas, write_plans, failures):
         failures.expect(not unknown, "plan (%s): keys missing from the schema: %s" % (name, sorted(unknown)))
 
 
-def check_program(schemas, program, failures):
+def check_program(schemas, source, program, failures):
     job = ["--global-batch-size", "64", "--seq-length", "2048", "--json"]
     runs = [
         (["plan", "llama-3.1-8b", "1x8xH100-SXM5-80GB"] + job, "plan"),
         (["plan", "llama-3.1-405b", "1x1xH100-SXM5-80GB"] + job, "plan"),
         (["plan", "no-such-model", "1x8xH100-SXM5-80GB"] + job, "error"),
+        (["calibrate", "llama-3.1-8b", "1x8xH100-SXM5-80GB", "--json", "--runs",
+          str(source / "tests" / "data" / "runs" / "llama-h100.json")], "calibration"),
     ]
     for arguments, kind in runs:
         result = subprocess.run([program] + arguments, capture_output=True, encoding="utf-8", check=False)
@@ -192,7 +194,7 @@ def main():
     check_bad_inputs(schemas, arguments.source, failures)
     check_written_plans(schemas, arguments.write_plans, failures)
     if arguments.program:
-        check_program(schemas, arguments.program, failures)
+        check_program(schemas, arguments.source, arguments.program, failures)
     print("%d checks, %d failed" % (failures.checked, failures.count))
     return 1 if failures.count else 0
 
