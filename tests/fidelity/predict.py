@@ -77,6 +77,8 @@ class Tool:
         if done.returncode not in (0, 1):
             return Unpredictable(_refusal(done))
         plan = json.loads(done.stdout)
+        if "verdict" not in plan:  # refused for this layout, as a calibration of another precision is
+            return Unpredictable(_refusal(done))
         return plan if done.returncode == 0 or all(_about_memory(reason) for reason in plan["reasons"]) else Unpredictable(
             "infeasible: " + plan["reasons"][0]["message"])
 
