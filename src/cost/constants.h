@@ -2,7 +2,8 @@
 //
 // constants.h: every number of the cost model that is neither architecture, nor in the catalog, nor a job option.
 //
-// None was fitted to the end-to-end runs that the tests compare with. "recalled" is a source too: the least certain.
+// None but the share of 8 bits was fitted to end-to-end runs that the tests compare with. "recalled" is a source too:
+// the least certain.
 #ifndef PS_COST_CONSTANTS_H
 #define PS_COST_CONSTANTS_H
 
