@@ -12,7 +12,7 @@
 #include "pipesched/job.h"
 
 int64_t ps_fragmentation_bytes(const ps_job *job, int64_t allocated_bytes);
-// Of `model_bytes` of state, activations and transients; saturates.
+// Of `model_bytes`, at least 0, of state, activations and transients; saturates.
 int64_t ps_total_bytes(const ps_job *job, int64_t model_bytes);
 // The most bytes of a model whose total is within `capacity_bytes`; negative where not even an empty one fits.
 int64_t ps_room_bytes(const ps_job *job, int64_t capacity_bytes);

@@ -99,8 +99,10 @@ static void room_is_the_most_that_fits(void **state)
             for (int64_t framework = 0; framework < 3000; framework += 1009) {
                 ps_job job = {.memory_fragmentation_ppm = share[s], .memory_framework_bytes = framework};
                 int64_t room = ps_room_bytes(&job, capacity[c]);
-                assert_true(ps_total_bytes(&job, room) <= capacity[c]);
-                assert_true(ps_total_bytes(&job, room + 1) > capacity[c]);
+                int64_t more = room < 0 ? 0 : room + 1; // a model has no less than nothing
+                if (room >= 0)
+                    assert_true(ps_total_bytes(&job, room) <= capacity[c]);
+                assert_true(ps_total_bytes(&job, more) > capacity[c]);
             }
     ps_job job = {.memory_reserve_bytes = 100};
     assert_int_equal(ps_room_bytes(&job, 40), -60);
