@@ -66,7 +66,8 @@ ps_code ps_fit_predict(const ps_fit_problem *problem, const double factor[PS_FAC
 {
     double one[1][PS_FACTORS];
     memcpy(one[0], factor, sizeof one[0]);
-    grid g = {.problem = problem, .factor = (const double(*)[PS_FACTORS])one, .columns = 1, .seconds = seconds};
+    grid g = {.problem = problem, .factor = (const double(*)[PS_FACTORS])one, .columns = 1};
+    g.seconds = seconds;
     return predict_grid(&g, status);
 }
 

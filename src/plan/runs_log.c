@@ -74,13 +74,14 @@ static ps_code fail_line(const log_scan *scan)
 
 static ps_code take_time(log_scan *scan, const char *at, const char *end)
 {
+    const int64_t most_ns = PS_MAX_TIME_NS / 1024; // so that sums of times stay in range
     double value = 0;
     while (at < end && is_blank(*at))
         at++;
     const char *stop = at;
     while (stop < end && !is_blank(*stop) && *stop != '|' && *stop != '\r')
         stop++;
-    if (!ps_decimal_double(at, stop - at, &value) || !(value > 0) || value > (double)(PS_MAX_TIME_NS / 1024) * 1e-6) {
+    if (!ps_decimal_double(at, stop - at, &value) || !(value > 0) || value > (double)most_ns * 1e-6) {
         ps_fail(scan->reader->status, PS_BAD_INPUT, "run-time",
                 "the time of an iteration must be above 0 in milliseconds, got \"%.*s\"",
                 (int)(stop - at < 40 ? stop - at : 40), at);
