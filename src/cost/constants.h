@@ -105,8 +105,9 @@
 // (recalled).
 #define PS_COST_HOST_BYTES_PER_S 25e9
 
-// What to expect of a calibration by one run of the same framework: the errors of published runs, each group calibrated
-// by each of its runs in turn, are 3 to 6 % in the median (docs/fidelity.md).
-#define PS_COST_ONE_RUN_PERCENT 6
+// What to expect of a calibration by one run of the same framework: with each group of published runs calibrated by
+// each of its runs in turn, the rest of the group is 8.1 % off in the median over all choices (docs/fidelity.md),
+// rounded up.
+#define PS_COST_ONE_RUN_PERCENT 9
 
 #endif

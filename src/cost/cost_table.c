@@ -102,8 +102,8 @@ static const char *accuracy_text(ps_arena *arena, const int32_t count[PS_TIMES_P
         return uncalibrated_text(mixed, view->group->gpu.name);
     const char *what = mixed ? "partly predicted, calibrated" : "calibrated";
     if (calibration->leave_one_out < 0)
-        return ps_text_format(arena, "%s on 1 run, which no other judges: expect +-%d %% of the iteration time", what,
-                              (int)PS_COST_ONE_RUN_PERCENT);
+        return ps_text_format(arena, "%s on %d run%s, which no other judges: expect +-%d %% of the iteration time",
+                              what, (int)calibration->runs, ps_plural(calibration->runs), (int)PS_COST_ONE_RUN_PERCENT);
     return ps_text_format(arena, "%s on %d runs: +-%.1f %% of the iteration time where one is left out", what,
                           (int)calibration->runs, 100 * calibration->leave_one_out);
 }

@@ -56,6 +56,29 @@ static void collectives_across_nodes_are_hierarchical(void **state)
     assert_near((double)ps_cost_all_reduce_ns(&group, 32, 1, (int64_t)bytes), (inside + between) * 1e9, 0.001);
 }
 
+// Measured among eight ranks of one node: a line between sizes, the first's time below, the last's bandwidth beyond. It
+// says nothing of other ranks, nodes or collectives.
+static void a_measured_curve_takes_the_place_of_the_formula(void **state)
+{
+    (void)state;
+    static const double bytes[] = {1e6, 3e6, 9e6};
+    static const double seconds[] = {100e-6, 200e-6, 500e-6};
+    const ps_collective_curve curve = {PS_COLLECTIVE_ALL_REDUCE, 8, 1, 3, bytes, seconds};
+    ps_group group = a100_group(2);
+    ps_group plain = group;
+    group.num_curves = 1;
+    group.curve = &curve;
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 1, 1), 100000);
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 1, 1000000), 100000);
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 1, 2000000), 150000);
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 1, 9000000), 500000);
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 1, 18000000), 1000000);
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 4, 1, 2000000), ps_cost_all_reduce_ns(&plain, 4, 1, 2000000));
+    assert_int_equal(ps_cost_all_reduce_ns(&group, 8, 2, 2000000), ps_cost_all_reduce_ns(&plain, 8, 2, 2000000));
+    assert_int_equal(ps_cost_reduce_scatter_ns(&group, 8, 1, 2000000),
+                     ps_cost_reduce_scatter_ns(&plain, 8, 1, 2000000));
+}
+
 static void nodes_joined_by_one_fabric_are_one_domain(void **state)
 {
     (void)state;
@@ -155,6 +178,7 @@ int main(void)
         test_in_arena(alone_or_without_bytes_a_collective_is_free),
         test_in_arena(replicas_in_different_nodes_meet_over_the_nics),
         test_in_arena(collectives_across_nodes_are_hierarchical),
+        test_in_arena(a_measured_curve_takes_the_place_of_the_formula),
         test_in_arena(nodes_joined_by_one_fabric_are_one_domain),
         test_in_arena(oversubscription_slows_what_leaves_the_switch),
         test_in_arena(pipeline_hop_is_the_worst_of_its_replicas),

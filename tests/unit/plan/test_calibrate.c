@@ -68,81 +68,72 @@ static ps_code calibrate(ps_arena *arena, const bench *b, const ps_measured_runs
     return ps_calibrate(arena, &b->model, &b->cluster, runs, 2, out, report, status);
 }
 
+typedef struct fitted {
+    ps_calibration calibration;
+    ps_calibration_report report;
+} fitted;
+
+// The fit to runs that the cost model made up.
+static fitted fit_to(ps_arena *arena, int32_t count, const double factor[PS_FACTORS], const double *error)
+{
+    bench *b = make_bench(arena);
+    ps_measured_runs runs = runs_of(arena, b, count, factor, error);
+    fitted fit;
+    ps_status status = {0};
+    assert_ok(calibrate(arena, b, &runs, &fit.calibration, &fit.report, &status), &status);
+    return fit;
+}
+
 static void one_run_scales_matrix_products_until_it_agrees(void **state)
 {
     const double slow[PS_FACTORS] = {1.17, 1, 1, 1, 1, 1, 1};
-    bench *b = make_bench(*state);
-    ps_measured_runs runs = runs_of(*state, b, 1, slow, NULL);
-    ps_calibration calibration;
-    ps_calibration_report report;
-    ps_status status = {0};
-    assert_ok(calibrate(*state, b, &runs, &calibration, &report, &status), &status);
-    assert_float_equal(calibration.factor[PS_FACTOR_GEMM], 1.17, 0.001);
-    assert_float_equal(calibration.error, 0, 0.0005);
-    assert_true(report.error_before > 0.05);
-    assert_true(calibration.leave_one_out < 0);
+    fitted fit = fit_to(*state, 1, slow, NULL);
+    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.17, 0.001);
+    assert_float_equal(fit.calibration.error, 0, 0.0005);
+    assert_true(fit.report.error_before > 0.05);
+    assert_true(fit.calibration.leave_one_out < 0);
     for (int factor = PS_FACTOR_ATTENTION; factor < PS_FACTORS; factor++)
-        assert_true(calibration.factor[factor] == 1);
+        assert_true(fit.calibration.factor[factor] == 1);
 }
 
 static void a_few_runs_take_the_median(void **state)
 {
     const double slow[PS_FACTORS] = {1.1, 1, 1, 1, 1, 1, 1};
     const double error[] = {1.0, 1.02, 0.985};
-    bench *b = make_bench(*state);
-    ps_measured_runs runs = runs_of(*state, b, 3, slow, error);
-    ps_calibration calibration;
-    ps_calibration_report report;
-    ps_status status = {0};
-    assert_ok(calibrate(*state, b, &runs, &calibration, &report, &status), &status);
-    assert_float_equal(calibration.factor[PS_FACTOR_GEMM], 1.1, 0.02);
-    assert_true(calibration.error < report.error_before);
+    fitted fit = fit_to(*state, 3, slow, error);
+    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.1, 0.02);
+    assert_true(fit.calibration.error < fit.report.error_before);
 }
 
 static void many_runs_move_all_factors(void **state)
 {
     const double factor[PS_FACTORS] = {1.15, 1, 1.1, 1, 1.3, 1, 1};
-    bench *b = make_bench(*state);
-    ps_measured_runs runs = runs_of(*state, b, 8, factor, NULL);
-    ps_calibration calibration;
-    ps_calibration_report report;
-    ps_status status = {0};
-    assert_ok(calibrate(*state, b, &runs, &calibration, &report, &status), &status);
-    assert_float_equal(calibration.factor[PS_FACTOR_GEMM], 1.15, 0.08);
-    assert_true(calibration.factor[PS_FACTOR_TP] > 1.1);
-    assert_true(calibration.error < 0.02 && report.error_before > 0.08);
-    assert_true(calibration.leave_one_out >= calibration.error && calibration.leave_one_out < 0.06);
+    fitted fit = fit_to(*state, 8, factor, NULL);
+    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.15, 0.08);
+    assert_true(fit.calibration.factor[PS_FACTOR_TP] > 1.1);
+    assert_true(fit.calibration.error < 0.02 && fit.report.error_before > 0.08);
+    assert_true(fit.calibration.leave_one_out >= fit.calibration.error && fit.calibration.leave_one_out < 0.06);
 }
 
 static void factors_stay_within_bounds_and_say_so(void **state)
 {
-    const double slow[PS_FACTORS] = {1, 1, 1, 1, 1, 1, 1};
+    const double ones[PS_FACTORS] = {1, 1, 1, 1, 1, 1, 1};
     const double error[] = {3.0};
-    bench *b = make_bench(*state);
-    ps_measured_runs runs = runs_of(*state, b, 1, slow, error);
-    ps_calibration calibration;
-    ps_calibration_report report;
-    ps_status status = {0};
-    assert_ok(calibrate(*state, b, &runs, &calibration, &report, &status), &status);
-    assert_true(calibration.factor[PS_FACTOR_GEMM] <= PS_FACTOR_MOST);
-    assert_true(report.num_warnings > 0);
-    assert_non_null(strstr(report.warning[0], "bound"));
+    fitted fit = fit_to(*state, 1, ones, error);
+    assert_true(fit.calibration.factor[PS_FACTOR_GEMM] <= PS_FACTOR_MOST);
+    assert_true(fit.report.num_warnings > 0);
+    assert_non_null(strstr(fit.report.warning[0], "bound"));
 }
 
 static void an_outlier_is_kept_out_and_named(void **state)
 {
     const double ones[PS_FACTORS] = {1, 1, 1, 1, 1, 1, 1};
     const double error[] = {1.0, 1.01, 1.6, 0.99, 1.0, 1.0, 1.0, 1.0};
-    bench *b = make_bench(*state);
-    ps_measured_runs runs = runs_of(*state, b, 8, ones, error);
-    ps_calibration calibration;
-    ps_calibration_report report;
-    ps_status status = {0};
-    assert_ok(calibrate(*state, b, &runs, &calibration, &report, &status), &status);
-    assert_true(report.run[2].kept_out);
-    assert_int_equal(calibration.runs, 7);
-    assert_non_null(strstr(report.warning[0], "c is kept out"));
-    assert_true(calibration.factor[PS_FACTOR_GEMM] < 1.05);
+    fitted fit = fit_to(*state, 8, ones, error);
+    assert_true(fit.report.run[2].kept_out);
+    assert_int_equal(fit.calibration.runs, 7);
+    assert_non_null(strstr(fit.report.warning[0], "c is kept out"));
+    assert_true(fit.calibration.factor[PS_FACTOR_GEMM] < 1.05);
 }
 
 static void assert_calibration_fails(ps_arena *arena, const bench *b, const char *text, const char *rule)
