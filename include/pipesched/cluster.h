@@ -34,6 +34,7 @@ typedef struct ps_gpu {
     const char *fabric;                  // "nvlink4", "xgmi", "none"
     ps_figure fabric_bytes_per_s;        // one direction, all links of one GPU together; 0: none
     ps_figure pcie_bytes_per_s;          // one direction
+    ps_figure multiprocessors;           // streaming multiprocessors, or compute units
     ps_figure power_watts;
     ps_figure usd_per_hour;
     // Calibration constants of src/cost: reached share of the peak per class of work, and time per kernel.

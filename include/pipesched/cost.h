@@ -52,6 +52,9 @@ typedef struct ps_cost_table {
 // gpu-figure-missing (only where something is predicted), times-with-tp and times-with-micro-batch (layers known only
 // by the times they give), tp-heads, tp-ffn and the other rules of ranks over a model (src/cost/layout_rules.c),
 // measurement-missing: all PS_ILLEGAL; out-of-range.
+// How far off an uncalibrated iteration is to be expected on a GPU type, a share: what `accuracy` says.
+double ps_cost_expected_error(const char *gpu);
+
 ps_code ps_cost_table_build(ps_arena *arena, const ps_model *model, const ps_group *group, const ps_job *job,
                             const ps_layout *layout, ps_cost_table *out, ps_status *status);
 

@@ -25,6 +25,7 @@ typedef enum ps_optimizer { PS_OPTIMIZER_ADAM, PS_OPTIMIZER_ADAMW, PS_OPTIMIZER_
 typedef enum ps_cp_method {
     PS_CP_RING,       // keys and values travel around
     PS_CP_ALL_TO_ALL, // heads are divided while attention runs (Ulysses)
+    PS_CP_ALL_GATHER, // every rank gathers all keys and values at once
     PS_CP_METHODS
 } ps_cp_method;
 
@@ -43,9 +44,10 @@ typedef enum ps_recompute_part {
     PS_RECOMPUTE_MLA_UP = 8,     // up-projections of latent attention
     PS_RECOMPUTE_MOE = 16,       // the whole expert FFN, its communication too
     PS_RECOMPUTE_ATTENTION = 32, // the whole attention
-    PS_RECOMPUTE_FFN = 64        // the whole dense FFN
+    PS_RECOMPUTE_FFN = 64,       // the whole dense FFN
+    PS_RECOMPUTE_OPS = 128       // all but core attention and every other matrix product (PyTorch, by operation)
 } ps_recompute_part;
-enum { PS_RECOMPUTE_PARTS = 7 };
+enum { PS_RECOMPUTE_PARTS = 8 };
 
 enum { PS_PACKED_MAX = 4096 };
 
@@ -71,6 +73,8 @@ typedef struct ps_job {
     int32_t gradient_bytes;  // of one element: 4 or 2
     int32_t optimizer_bytes; // of one moment: 4 or 2
     bool flash_attention;
+    bool repeat_kv;     // keys and values are copied for every query head before attention
+    bool fused_kernels; // norms, rotary positions and activations in one kernel each; else operation by operation
     bool sequence_parallel;
     bool overlap_grad_sync;
     bool overlap_tp;
@@ -98,6 +102,7 @@ typedef struct ps_job {
     int64_t memory_fragmentation_ppm;  // what the framework's allocator reserves beyond what is allocated, by that
     int64_t memory_limit_bytes;        // 0: the device's usable memory
     int64_t op_overhead_ns;            // added to every op
+    int64_t p2p_wait_ns;               // added to every op that sends, where ops wait for their sends
     int64_t jitter_ppm;                // rank the best plans by their p95 when times vary by this share; 0: by time
     int32_t jitter_samples;            // runs of each; of no account without jitter
     int32_t effort;                    // cuts tried a layout and more: counted, at least 1

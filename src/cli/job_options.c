@@ -27,6 +27,12 @@
 #define ROW_OPTIMIZER_DTYPE JOB("optimizer-dtype", "NAME", "fp32", "moments of the optimizer: fp32 or bf16")
 #define ROW_RECOMPUTE JOB("recompute", "LIST", "auto", "activations recomputed in the backward: none, selective, full")
 #define ROW_ATTENTION JOB("attention", "NAME", "flash", "flash or unfused")
+#define ROW_REPEAT_KV                                                                                                  \
+    JOB("repeat-kv", "on|off", "off", "keys and values are copied for every query head before attention")
+#define ROW_KERNELS                                                                                                    \
+    JOB("kernels", "NAME", "fused",                                                                                    \
+        "norms, rotary positions and activations in one kernel each, or eager: operation by operation, norms and "     \
+        "positions in 32 bits")
 #define ROW_SEQUENCE_PARALLEL                                                                                          \
     JOB("sequence-parallel", "on|off", "on", "shard activations between tensor parallel regions")
 #define ROW_OVERLAP_TP JOB("overlap-tp", "on|off", "on", "hide part of tensor parallel communication behind GEMMs")
@@ -34,7 +40,8 @@
 #define ROW_EP JOB("ep", "LIST", "auto", "expert parallel ranks; auto tries all that divide the experts")
 #define ROW_ETP JOB("etp", "LIST", "auto", "tensor parallel ranks of an expert; auto is as many as of the rest")
 #define ROW_CP_METHOD                                                                                                  \
-    JOB("cp-method", "NAME", "ring", "keys and values travel in a ring, or all-to-all divides the heads meanwhile")
+    JOB("cp-method", "NAME", "ring",                                                                                   \
+        "keys and values travel in a ring, all-to-all divides the heads meanwhile, or all-gather fetches all of them")
 #define ROW_EP_DISPATCH                                                                                                \
     JOB("ep-dispatch", "NAME", "all-to-all",                                                                           \
         "a copy of a token for each chosen expert, or dedup: one for each rank and node that holds some")
@@ -46,9 +53,10 @@
     JOB("expert-capacity", "N", "0", "tokens that an expert takes, by the mean; 0: all that come")
 #define ROW_EXPERT_IMBALANCE                                                                                           \
     JOB("expert-imbalance", "N", "1", "tokens of the busiest expert parallel rank, by the mean")
-#define ROW_RECOMPUTE_PARTS                                                                                            \
-    JOB("recompute-parts", "LIST", "core-attention",                                                                   \
-        "what selective recomputes: core-attention, norm, activation, mla-up, moe, attention, ffn")
+#define ROW_RECOMPUTE_PARTS                                                                                                         \
+    JOB("recompute-parts", "LIST", "core-attention",                                                                                \
+        "what selective recomputes: core-attention, norm, activation, mla-up, moe, attention, ffn, or ops: all but core attention " \
+        "and every other matrix product")
 #define ROW_LOSS JOB("loss", "NAME", "fused", "cross-entropy in one kernel, or plain: in several on 32-bit logits")
 #define ROW_CUDA_GRAPHS JOB("cuda-graphs", "on|off", "off", "kernels of a layer are launched as one captured graph")
 #define ROW_LORA_RANK JOB("lora-rank", "N", "0", "above 0: weights are frozen, adapters of this rank are trained")
@@ -81,6 +89,8 @@ static const ps_option all[] = {
     ROW_RECOMPUTE,
     ROW_RECOMPUTE_PARTS,
     ROW_ATTENTION,
+    ROW_REPEAT_KV,
+    ROW_KERNELS,
     ROW_SEQUENCE_PARALLEL,
     ROW_LOSS,
     ROW_CUDA_GRAPHS,
@@ -103,6 +113,7 @@ static const ps_option all[] = {
         "what the allocator reserves beyond what is allocated, as a share of that"),
     JOB("memory-limit", "SIZE", NULL, "of one GPU, instead of its usable memory"),
     JOB("op-overhead", "TIME", "0", "added to every op"),
+    JOB("p2p-wait", "TIME", "250us", "added to every op that sends, with --overlap-p2p off"),
     JOB("jitter", "SHARE", "0",
         "rank the best plans by their p95 with every op and transfer up to this much shorter or longer at random, as in "
         "5% or 0.05"),
@@ -125,6 +136,8 @@ static const ps_option for_cost[] = {
     ROW_RECOMPUTE,
     ROW_RECOMPUTE_PARTS,
     ROW_ATTENTION,
+    ROW_REPEAT_KV,
+    ROW_KERNELS,
     ROW_SEQUENCE_PARALLEL,
     ROW_OVERLAP_TP,
     ROW_CP,

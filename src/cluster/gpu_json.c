@@ -21,6 +21,7 @@ static const gpu_key gpu_keys[] = {
     {"memory_bandwidth", PS_FIGURE_RATE, offsetof(ps_gpu, memory_bytes_per_s)},
     {"fabric_bandwidth", PS_FIGURE_RATE, offsetof(ps_gpu, fabric_bytes_per_s)},
     {"pcie_bandwidth", PS_FIGURE_RATE, offsetof(ps_gpu, pcie_bytes_per_s)},
+    {"multiprocessors", PS_FIGURE_NUMBER, offsetof(ps_gpu, multiprocessors)},
     {"power_watts", PS_FIGURE_NUMBER, offsetof(ps_gpu, power_watts)},
     {"usd_per_hour", PS_FIGURE_NUMBER, offsetof(ps_gpu, usd_per_hour)},
     {"gemm_efficiency", PS_FIGURE_SHARE, offsetof(ps_gpu, gemm_efficiency)},

@@ -65,6 +65,7 @@ static ps_code read_described_gpu(ps_cluster_build *build, ps_json object, ps_ca
                                        "fabric",
                                        "fabric_bandwidth",
                                        "pcie_bandwidth",
+                                       "multiprocessors",
                                        "power_watts",
                                        "usd_per_hour",
                                        "gemm_efficiency",

@@ -46,10 +46,34 @@
 #define PS_COST_SCORE_DROPOUT_BYTES 5.0
 #define PS_COST_SCORE_KERNELS 4.0
 
+// The backward of the softmax reads what it kept and the gradient and writes one, that of dropout the mask: as much as
+// the forward moves.
+#define PS_COST_SCORE_BACKWARD 1.0
+// Instructions of 32 bits that a random number of dropout takes (Philox 4x32-10, its key and the comparison), beyond
+// what memory hides: with it the forward passes of four GPT models come out as measured (Qi et al. 2024, table 6).
+#define PS_COST_DRAW_INSTRUCTIONS 30.0
+
 // FLOP of a state space's scan a token, channel and state: the chunked form's products (Megatron-LM's count), and
 // tokens of a chunk, between which states are kept.
 #define PS_COST_SCAN_FLOPS 7.0
 #define PS_COST_SCAN_CHUNK 256.0
+
+// Bytes an element moves in 2-byte precision. In one kernel each: norms and rotary positions read and write once, a
+// gated activation reads two and writes one. Operation by operation as PyTorch runs them eagerly, in 32 bits where
+// models ask for it: an RMS norm casts, squares, takes the mean, scales, casts back and weighs; rotary positions cast,
+// multiply as complex numbers and cast back; an activation writes what the gate reads again.
+#define PS_COST_NORM_BYTES 4.0
+#define PS_COST_NORM_KERNELS 1.0
+#define PS_COST_EAGER_NORM_BYTES 36.0
+#define PS_COST_EAGER_NORM_KERNELS 6.0
+#define PS_COST_ROTARY_BYTES 4.0
+#define PS_COST_ROTARY_KERNELS 1.0
+#define PS_COST_EAGER_ROTARY_BYTES 20.0
+#define PS_COST_EAGER_ROTARY_KERNELS 6.0
+#define PS_COST_EAGER_ACTIVATION_BYTES 4.0 // beyond one kernel
+
+// Blocks of one attention are joined in 32 bits: their output is read, what was joined so far is read and written.
+#define PS_COST_JOIN_BYTES 10.0
 
 // Elementwise backward reads and writes about twice what the forward does.
 #define PS_COST_ELEMENTWISE_BACKWARD 2.0
@@ -106,8 +130,9 @@
 #define PS_COST_HOST_BYTES_PER_S 25e9
 
 // What to expect of a calibration by one run of the same framework: with each group of published runs calibrated by
-// each of its runs in turn, the rest of the group is 8.1 % off in the median over all choices (docs/fidelity.md),
-// rounded up.
-#define PS_COST_ONE_RUN_PERCENT 9
+// each of its runs in turn, the rest of the group is 4.8 % off in the median over all choices (docs/fidelity.md),
+// rounded up; 9 to 17 % on GPU types newer than H100, and so on others.
+#define PS_COST_ONE_RUN_PERCENT 5
+#define PS_COST_ONE_RUN_PERCENT_ELSEWHERE 15
 
 #endif

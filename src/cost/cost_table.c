@@ -82,6 +82,11 @@ static bool has_compared_runs(const char *gpu)
     return strncmp(gpu, "A100", 4) == 0 || strncmp(gpu, "H100", 4) == 0;
 }
 
+double ps_cost_expected_error(const char *gpu)
+{
+    return has_compared_runs(gpu) ? 0.10 : 0.20;
+}
+
 static const char *uncalibrated_text(bool mixed, const char *gpu)
 {
     if (has_compared_runs(gpu))
@@ -103,7 +108,9 @@ static const char *accuracy_text(ps_arena *arena, const int32_t count[PS_TIMES_P
     const char *what = mixed ? "partly predicted, calibrated" : "calibrated";
     if (calibration->leave_one_out < 0)
         return ps_text_format(arena, "%s on %d run%s, which no other judges: expect +-%d %% of the iteration time",
-                              what, (int)calibration->runs, ps_plural(calibration->runs), (int)PS_COST_ONE_RUN_PERCENT);
+                              what, (int)calibration->runs, ps_plural(calibration->runs),
+                              has_compared_runs(view->group->gpu.name) ? (int)PS_COST_ONE_RUN_PERCENT
+                                                                       : (int)PS_COST_ONE_RUN_PERCENT_ELSEWHERE);
     return ps_text_format(arena, "%s on %d runs: +-%.1f %% of the iteration time where one is left out", what,
                           (int)calibration->runs, 100 * calibration->leave_one_out);
 }

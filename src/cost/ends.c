@@ -59,7 +59,7 @@ void ps_part_norm(const ps_part *part)
 {
     double bytes = part->w * part->tokens * part->hidden;
 
-    ps_part_elementwise(part, "norm: 2w*T*h/sp / memory rate + kernel, backward twice", 2 * bytes, 1);
+    ps_part_norms(part, "norm: (2w or 18w eager)*T*h/sp / memory rate + kernels, backward twice", bytes, 1);
     ps_part_hold(part, "norm input: w*T*h/sp", bytes);
 }
 
@@ -134,8 +134,8 @@ void ps_part_mtp_projection(const ps_part *part)
 {
     double bytes = part->w * part->tokens * part->hidden;
 
-    ps_part_elementwise(part, "norms of both inputs: 4w*T*h/sp / memory rate + 2 kernels, backward twice", 4 * bytes,
-                        2);
+    ps_part_norms(part, "norms of both inputs: (2w or 18w eager)*T*h/sp / memory rate + kernels each, backward twice",
+                  bytes, 2);
     ps_part_linear(part, (ps_linear){.formula = "MTP projection: max(2*T*2h*h/t / gemm rate, bytes / memory rate) + "
                                                 "kernel",
                                      .tokens = part->tokens,

@@ -20,8 +20,9 @@ double ps_tp_half_exchange_seconds(const ps_rank_view *view, double bytes)
 
 double ps_tp_exchange_seconds(const ps_rank_view *view, double bytes)
 {
-    if (view->job->sequence_parallel)
-        return 2 * ps_tp_half_exchange_seconds(view, bytes);
+    if (view->job->sequence_parallel) // GEMMs of 8 or 4 bits gather what they cast; sums are scattered as they are
+        return ps_tp_half_exchange_seconds(view, bytes) +
+               ps_tp_half_exchange_seconds(view, bytes * view->gathered_share);
     return ps_all_reduce_seconds(view->group, view->layout->tp, 1, bytes) * exposed_share(view);
 }
 
@@ -62,14 +63,50 @@ static void add_ulysses(const ps_part *part, double exchanged, double kept)
                       bytes);
 }
 
+// All keys and values at once, behind the attention of the own block; backward they are gathered again, and their
+// gradients scattered behind that (Llama 3, section 3.3.2; PyTorch's context parallel).
+static void add_gather(const ps_part *part, double exchanged, double forward, double backward)
+{
+    static const char formula[] =
+        "context gather: all keys and values, w*c*T*(keys and values)/t, beyond the first of c steps of attention";
+    const ps_rank_view *view = part->view;
+    double bytes = part->w * part->tokens * view->cp * exchanged;
+    double seconds =
+        ps_reduce_scatter_seconds(view->group, view->layout->cp, view->layout->tp, bytes) * view->exchange_factor;
+
+    ps_ledger_add(part->ledger, PS_QUANTITY_FORWARD, formula, beyond(seconds, forward / view->cp));
+    ps_ledger_add(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, beyond(seconds, backward / view->cp));
+    ps_part_transient(part, "context gather, keys and values of all ranks: w*c*T*(keys and values)/t", bytes);
+}
+
+// Every block's output joins what was there; under a causal mask ranks take half of each block.
+static void add_joins(const ps_part *part, double queries, double exchanged)
+{
+    static const char formula[] =
+        "joining blocks of attention: 5w*(c-1)*T*q/2t / memory rate + 2 kernels each, backward "
+        "of keys and values too";
+    const ps_rank_view *view = part->view;
+    double joins = view->cp - 1;
+    double share = part->block->bidirectional ? 1 : 0.5;
+    double unit = joins * share * PS_COST_JOIN_BYTES * part->w / 2 * part->tokens / view->memory_bytes_per_s;
+    double kernels = joins * 2 * view->kernel_seconds;
+
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, formula, unit * queries + kernels, 2 * joins);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, unit * (queries + exchanged) + kernels,
+                          2 * joins);
+}
+
 void ps_cp_exchange(const ps_part *part, double exchanged, double kept, double forward, double backward)
 {
     if (part->view->layout->cp <= 1)
         return;
-    if (part->view->job->cp_method == PS_CP_RING)
-        add_ring(part, exchanged, forward, backward);
-    else
-        add_ulysses(part, exchanged, kept);
+    switch (part->view->job->cp_method) {
+    case PS_CP_ALL_TO_ALL: add_ulysses(part, exchanged, kept); return;
+    case PS_CP_ALL_GATHER: add_gather(part, exchanged, forward, backward); break;
+    case PS_CP_RING:
+    case PS_CP_METHODS: add_ring(part, exchanged, forward, backward); break;
+    }
+    add_joins(part, kept / 2, exchanged);
 }
 
 // Expected distinct places, of `places`, that K draws of different experts out of E reach when each holds E/places:

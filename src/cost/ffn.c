@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ffn.c: a dense feed-forward network: the block's own, or the shared experts of a mixture.
+#include "cost/constants.h"
 #include "cost/part.h"
 
 typedef struct ffn_formulas {
@@ -14,21 +15,43 @@ typedef struct ffn_formulas {
     const char *weight;
 } ffn_formulas;
 
+// Of the first matrix' output, `again` is recomputed by operation.
+static void hold_inner(const ps_part *part, const char *formula, double bytes, double again)
+{
+    double share = ps_part_recomputes(part, PS_RECOMPUTE_OPS) ? again : 0;
+
+    ps_part_hold(part, formula, (1 - share) * bytes);
+    if (share > 0) {
+        bool outer = ps_part_begin_recompute(part, PS_RECOMPUTE_OPS);
+        ps_part_hold(part, formula, share * bytes);
+        ps_part_end_recompute(part, outer);
+    }
+}
+
 static void add_ffn(const ps_part *part, double width, const ffn_formulas *f)
 {
     ps_rank_block r = part->r;
+    bool gated = r.ffn_inner > 1;
     double inner = r.ffn_inner * width;
+    double eager = gated && !part->view->job->fused_kernels ? PS_COST_EAGER_ACTIVATION_BYTES / 2 * width : 0;
     bool outer = ps_part_begin_recompute(part, PS_RECOMPUTE_FFN);
 
-    ps_part_linear(part,
-                   (ps_linear){.formula = f->in, .tokens = part->tokens, .in = r.hidden, .out = inner, .copies = 1});
-    ps_part_hold(part, f->held_in, part->w * part->tokens * inner);
+    double again = gated ? 0.5 : 0; // of the first matrix; without a gate the second is every other product
+    ps_part_linear(
+        part,
+        (ps_linear){
+            .formula = f->in, .tokens = part->tokens, .in = r.hidden, .out = inner, .copies = 1, .alternate = again});
+    hold_inner(part, f->held_in, part->w * part->tokens * inner, again);
     bool between = ps_part_begin_recompute(part, PS_RECOMPUTE_ACTIVATION);
-    ps_part_elementwise(part, f->activation, part->w * part->tokens * (inner + width), 2);
+    ps_part_elementwise(part, f->activation, part->w * part->tokens * (inner + width + eager), 2);
     ps_part_hold(part, f->held_activation, part->w * part->tokens * width);
     ps_part_end_recompute(part, between);
-    ps_part_linear(part,
-                   (ps_linear){.formula = f->out, .tokens = part->tokens, .in = width, .out = r.hidden, .copies = 1});
+    ps_part_linear(part, (ps_linear){.formula = f->out,
+                                     .tokens = part->tokens,
+                                     .in = width,
+                                     .out = r.hidden,
+                                     .copies = 1,
+                                     .alternate = gated ? 0 : 1});
     ps_part_end_recompute(part, outer);
 
     ps_part_hold_between(part, f->between, part->w * part->tokens * (2 * part->hidden + inner + width));

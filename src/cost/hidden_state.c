@@ -26,13 +26,14 @@ void ps_part_hidden_state(const ps_part *part, int32_t sublayers)
 
     ps_part_hold(part, "inputs of norms: w*T*h/sp each", norms * bytes);
     bool outer = ps_part_begin_recompute(part, PS_RECOMPUTE_NORM);
-    ps_part_elementwise(part, "norms: 2w*T*h/sp / memory rate + kernel each, backward twice", norms * 2 * bytes, norms);
+    ps_part_norms(part, "norms: (2w or 18w eager)*T*h/sp / memory rate + kernels each, backward twice", bytes, norms);
     ps_part_hold(part, "outputs of norms: w*T*h/sp each", norms * bytes);
     ps_part_end_recompute(part, outer);
 
     ps_part_elementwise(part, "residuals: (3w, 3w+1 with dropout)*T*h/sp / memory rate + kernel each, backward twice",
                         sublayers * (3 * bytes + masks), sublayers);
     ps_part_hold(part, "dropout masks: T*h/sp each", sublayers * masks);
+    ps_part_draw(part, sublayers * masks);
     ps_part_exchange(part, "tensor parallel: an all-reduce of w*T*h for each join, share not hidden",
                      joins * ps_part_tp_exchange_seconds(part));
     if (part->view->sp > 1)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cost/constants.h"
+#include "cost/tiles.h"
 
 ps_part ps_part_of(const ps_rank_view *view, const ps_block *block, ps_ledger *ledger)
 {
@@ -25,8 +26,12 @@ ps_part ps_part_of(const ps_rank_view *view, const ps_block *block, ps_ledger *l
 
 bool ps_part_recomputes(const ps_part *part, ps_recompute_part which)
 {
-    return part->view->layout->recompute == PS_RECOMPUTE_SELECTIVE &&
-           (part->view->job->recompute_parts & (int32_t)which) != 0;
+    int32_t by_operation = PS_RECOMPUTE_NORM | PS_RECOMPUTE_ACTIVATION;
+    int32_t parts = part->view->job->recompute_parts;
+
+    if ((parts & PS_RECOMPUTE_OPS) != 0)
+        parts |= by_operation;
+    return part->view->layout->recompute == PS_RECOMPUTE_SELECTIVE && (parts & (int32_t)which) != 0;
 }
 
 bool ps_part_begin_recompute(const ps_part *part, ps_recompute_part which)
@@ -82,6 +87,12 @@ static double gemm_rate(const ps_rank_view *view, ps_gemm_kind kind)
     return view->plain_gemm_flops_per_s;
 }
 
+// Of `matrices` products, rows x columns each, with their share of the whole work.
+static double shaped_rate(const ps_rank_view *view, ps_gemm_kind kind, double rows, double columns, double matrices)
+{
+    return gemm_rate(view, kind) * ps_tiles_busy_share(view->group->gpu.multiprocessors.value, rows, columns, matrices);
+}
+
 static double roofline_seconds(const ps_rank_view *view, double flops_per_s, double flops, double bytes)
 {
     return ps_part_roofline(flops / flops_per_s, bytes / view->memory_bytes_per_s) + view->kernel_seconds;
@@ -111,12 +122,18 @@ void ps_part_linear(const ps_part *part, ps_linear linear)
     double flops = 2 * linear.tokens * linear.in * linear.out;
     double activation_bytes = part->w * linear.tokens * (linear.in + linear.out);
     double weights = linear.in * linear.out * linear.copies;
-    double rate = gemm_rate(view, linear.kind);
-    double forward = roofline_seconds(view, rate, flops, activation_bytes + part->w * weights);
+    double rows = linear.tokens / linear.copies;
+    double moved = activation_bytes + part->w * weights;
+    double forward =
+        roofline_seconds(view, shaped_rate(view, linear.kind, rows, linear.out, linear.copies), flops, moved);
+    double backward =
+        roofline_seconds(view, shaped_rate(view, linear.kind, rows, linear.in, linear.copies), flops, moved);
 
     ps_ledger_add(part->ledger, PS_QUANTITY_WORK, linear.formula, flops);
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, linear.formula, forward, 1);
-    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, linear.formula, forward, 1);
+    if (linear.alternate > 0 && !part->ledger->recomputed && ps_part_recomputes(part, PS_RECOMPUTE_OPS))
+        ps_ledger_add_kernels(part->ledger, PS_QUANTITY_RECOMPUTE, linear.formula, linear.alternate * forward, 1);
+    ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, linear.formula, backward, 1);
     if (narrow) {
         double in_seconds = view->cast_bytes * linear.tokens * linear.in / view->memory_bytes_per_s;
         double out_seconds = view->cast_bytes * linear.tokens * linear.out / view->memory_bytes_per_s;
@@ -129,8 +146,9 @@ void ps_part_linear(const ps_part *part, ps_linear linear)
         return;
     }
     // Accumulation reads and writes the gradient buffer.
-    double weight = roofline_seconds(view, rate * PS_COST_WEIGHT_GRADIENT_SHARE, flops,
-                                     activation_bytes + 2 * (double)view->job->gradient_bytes * weights);
+    double rate = shaped_rate(view, linear.kind, linear.in, linear.out, linear.copies) * PS_COST_WEIGHT_GRADIENT_SHARE;
+    double weight =
+        roofline_seconds(view, rate, flops, activation_bytes + 2 * (double)view->job->gradient_bytes * weights);
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_WEIGHT, linear.formula, weight, 1);
 }
 
@@ -142,6 +160,25 @@ void ps_part_elementwise(const ps_part *part, const char *formula, double bytes,
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_FORWARD, formula, forward, kernels);
     ps_ledger_add_kernels(part->ledger, PS_QUANTITY_BACKWARD_INPUT, formula, PS_COST_ELEMENTWISE_BACKWARD * forward,
                           2 * kernels);
+}
+
+void ps_part_norms(const ps_part *part, const char *formula, double bytes, double norms)
+{
+    bool fused = part->view->job->fused_kernels;
+    double share = (fused ? PS_COST_NORM_BYTES : PS_COST_EAGER_NORM_BYTES) / 2;
+
+    ps_part_elementwise(part, formula, norms * share * bytes,
+                        norms * (fused ? PS_COST_NORM_KERNELS : PS_COST_EAGER_NORM_KERNELS));
+}
+
+void ps_part_draw(const ps_part *part, double numbers)
+{
+    // A multiply-add counts twice in the peak, and is one instruction.
+    double instructions_per_s = part->view->group->gpu.peak_flops[PS_PRECISION_FP32].value / 2;
+
+    if (instructions_per_s > 0)
+        ps_ledger_add(part->ledger, PS_QUANTITY_FORWARD, "random numbers of dropout: 30 instructions each / fp32 rate",
+                      PS_COST_DRAW_INSTRUCTIONS * numbers / instructions_per_s);
 }
 
 void ps_part_exchange(const ps_part *part, const char *formula, double seconds)

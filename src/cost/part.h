@@ -59,6 +59,7 @@ typedef struct ps_linear {
     double out;
     double copies;
     ps_gemm_kind kind;
+    double alternate; // share of it that recompute by operation runs again: every other product
 } ps_linear;
 
 // Forward, input gradient and weight gradient. Under LoRA weights are frozen: dense ones have an adapter instead.
@@ -66,6 +67,10 @@ void ps_part_linear(const ps_part *part, ps_linear linear);
 
 // Moves `bytes` forward and about twice as many backward.
 void ps_part_elementwise(const ps_part *part, const char *formula, double bytes, double kernels);
+// `norms` norms of a tensor of `bytes`.
+void ps_part_norms(const ps_part *part, const char *formula, double bytes, double norms);
+// Random numbers of dropout.
+void ps_part_draw(const ps_part *part, double numbers);
 // Communication that forward and backward both wait for.
 void ps_part_exchange(const ps_part *part, const char *formula, double seconds);
 // Bytes kept from F to B, from B to W, and while a pass runs.

@@ -29,6 +29,14 @@ static bool narrow(ps_precision precision)
     return precision == PS_PRECISION_FP8 || precision == PS_PRECISION_MXFP8 || precision == PS_PRECISION_NVFP4;
 }
 
+// Transformer Engine and torchao cast before they gather.
+static double gathered_share(ps_precision precision)
+{
+    if (precision == PS_PRECISION_NVFP4)
+        return 0.25;
+    return narrow(precision) ? 0.5 : 1;
+}
+
 // Reached share of the peak of a GEMM in the job's precision.
 static double gemm_efficiency(const ps_gpu *gpu, ps_precision precision)
 {
@@ -62,6 +70,7 @@ static void set_rates(ps_rank_view *view)
     view->plain_gemm_flops_per_s = plain_peak * plain_share / gemm;
     view->batched_gemm_flops_per_s =
         plain_peak * figure_or(gpu->batched_gemm_efficiency, plain_share * PS_COST_BATCHED_GEMM_SHARE) / gemm;
+    view->gathered_share = gathered_share(job->precision);
     view->cast_bytes = narrow(job->precision) ? PS_COST_CAST_BYTES : 0;
     view->attention_flops_per_s = plain_peak * attention_share / attention;
     view->attention_backward_flops_per_s =

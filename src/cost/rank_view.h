@@ -33,6 +33,7 @@ typedef struct ps_rank_view {
     double grouped_gemm_flops_per_s; // the same of experts
     double batched_gemm_flops_per_s; // in 16 bits, small matrices
     double plain_gemm_flops_per_s;   // in 16 bits (or 32): head, router
+    double gathered_share;           // of a tensor's bytes, where it is gathered for a GEMM of the job's precision
     double cast_bytes;               // moved for each element that enters a GEMM of the job's precision
     double attention_flops_per_s;
     double attention_backward_flops_per_s;

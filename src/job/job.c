@@ -21,11 +21,13 @@ void ps_job_init(ps_job *job)
                     .gradient_bytes = 4,
                     .optimizer_bytes = 4,
                     .flash_attention = true,
+                    .fused_kernels = true,
                     .sequence_parallel = true,
                     .overlap_grad_sync = true,
                     .overlap_tp = true,
                     .overlap_p2p = true,
                     .fused_loss = true,
+                    .p2p_wait_ns = 250000,
                     .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
                     .expert_imbalance = 1,
                     .sequence_chunks = 1,
@@ -45,7 +47,7 @@ const char *ps_optimizer_name(ps_optimizer optimizer)
 
 const char *ps_cp_method_name(ps_cp_method method)
 {
-    static const char *const names[PS_CP_METHODS] = {"ring", "all-to-all"};
+    static const char *const names[PS_CP_METHODS] = {"ring", "all-to-all", "all-gather"};
     return names[method];
 }
 
@@ -58,7 +60,7 @@ const char *ps_dispatch_name(ps_dispatch dispatch)
 const char *ps_recompute_part_name(int32_t bit)
 {
     static const char *const names[PS_RECOMPUTE_PARTS] = {"core-attention", "norm", "activation", "mla-up", "moe",
-                                                          "attention",      "ffn"};
+                                                          "attention",      "ffn",  "ops"};
     return names[bit];
 }
 

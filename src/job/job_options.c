@@ -29,6 +29,7 @@ static const job_word recompute_parts[] = {{"core-attention", PS_RECOMPUTE_CORE_
                                            {"moe", PS_RECOMPUTE_MOE},
                                            {"attention", PS_RECOMPUTE_ATTENTION},
                                            {"ffn", PS_RECOMPUTE_FFN},
+                                           {"ops", PS_RECOMPUTE_OPS},
                                            {NULL, 0}};
 static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"1f1b", PS_SCHEDULE_1F1B},
@@ -45,9 +46,11 @@ static const job_word schedules[] = {{"gpipe", PS_SCHEDULE_GPIPE},
                                      {"gpipe-recompute", PS_SCHEDULE_GPIPE_RECOMPUTE},
                                      {"zb", PS_SCHEDULE_ZB},
                                      {NULL, 0}};
-static const job_word cp_methods[] = {{"ring", PS_CP_RING}, {"all-to-all", PS_CP_ALL_TO_ALL}, {NULL, 0}};
+static const job_word cp_methods[] = {
+    {"ring", PS_CP_RING}, {"all-to-all", PS_CP_ALL_TO_ALL}, {"all-gather", PS_CP_ALL_GATHER}, {NULL, 0}};
 static const job_word dispatches[] = {{"all-to-all", PS_DISPATCH_ALL_TO_ALL}, {"dedup", PS_DISPATCH_DEDUP}, {NULL, 0}};
 static const job_word moe_parallels[] = {{"expert", 0}, {"head", 1}, {NULL, 0}};
+static const job_word kernels[] = {{"fused", 1}, {"eager", 0}, {NULL, 0}};
 static const job_word losses[] = {{"fused", 1}, {"plain", 0}, {NULL, 0}};
 static const job_word attentions[] = {{"flash", 1}, {"unfused", 0}, {NULL, 0}};
 static const job_word switches[] = {{"on", 1}, {"off", 0}, {NULL, 0}};
@@ -86,6 +89,8 @@ const job_option ps_job_options[] = {
     {"recompute", JOB_WORD_SET, FIELD(recompute), 0, 0, recomputes, NULL},
     {"recompute-parts", JOB_BITS, FIELD(recompute_parts), 0, 0, recompute_parts, NULL},
     {"attention", JOB_SWITCH, FIELD(flash_attention), 0, 0, attentions, NULL},
+    {"repeat-kv", JOB_SWITCH, FIELD(repeat_kv), 0, 0, switches, NULL},
+    {"kernels", JOB_SWITCH, FIELD(fused_kernels), 0, 0, kernels, NULL},
     {"sequence-parallel", JOB_SWITCH, FIELD(sequence_parallel), 0, 0, switches, NULL},
     {"loss", JOB_SWITCH, FIELD(fused_loss), 0, 0, losses, NULL},
     {"cuda-graphs", JOB_SWITCH, FIELD(cuda_graphs), 0, 0, switches, NULL},
@@ -104,6 +109,7 @@ const job_option ps_job_options[] = {
     {"memory-fragmentation", JOB_SHARE, FIELD(memory_fragmentation_ppm), 0, 1000000, NULL, NULL},
     {"memory-limit", JOB_BYTES, FIELD(memory_limit_bytes), 1, PS_MAX_BYTES, NULL, NULL},
     {"op-overhead", JOB_TIME, FIELD(op_overhead_ns), 0, PS_MAX_LAYER_NS, NULL, NULL},
+    {"p2p-wait", JOB_TIME, FIELD(p2p_wait_ns), 0, PS_MAX_LAYER_NS, NULL, NULL},
     {"rank-order", JOB_WORD, NO_FIELD, 0, 0, rank_orders, NULL},
     {"jitter", JOB_SHARE, FIELD(jitter_ppm), 0, 1000000, NULL, NULL},
     {"jitter-samples", JOB_INT32, FIELD(jitter_samples), 1, 100000, NULL, NULL},

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/vec.h"
+#include "pipesched/cost.h"
 #include "pipesched/limits.h"
 #include "plan/calibrate_fit.h"
 #include "plan/calibrate_predict.h"
@@ -275,7 +276,10 @@ ps_code ps_calibrate(ps_arena *arena, const ps_model *model, const ps_cluster *c
         return ps_fail_at(status, cluster->source, 0, 0, "/groups");
     }
     c.predictor = (ps_run_predictor){.model = model, .group = &cluster->group[0], .calibration = out, .runs = &c.runs};
-    c.problem = (ps_fit_problem){.predict = ps_run_predict, .context = &c.predictor, .threads = threads};
+    c.problem = (ps_fit_problem){.doubt = ps_cost_expected_error(c.predictor.group->gpu.name),
+                                 .predict = ps_run_predict,
+                                 .context = &c.predictor,
+                                 .threads = threads};
     PS_TRY(complete_runs(&c, runs, status));
     double *before = ps_new(arena, double, runs->count);
     PS_TRY(ps_fit_predict(&c.problem, ones, before, status));

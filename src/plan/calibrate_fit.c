@@ -14,9 +14,10 @@
 
 #include "base/parallel.h"
 
-#define NOISE 0.03       // of a measured time, with what the model leaves out
-#define DIFFERENCE 0.05  // by which a factor is moved to see what it does
-#define FAR 0.15         // from the median ratio: not what the other runs show
+#define NOISE 0.03      // of a measured time, with what the model leaves out
+#define DIFFERENCE 0.05 // by which a factor is moved to see what it does
+#define OWN 0.05        // what runs of one framework, precision and GPU type are off from each other (docs/fidelity.md)
+#define FAR 0.15        // from the median ratio: not what the other runs show
 #define FAR_IN_SPREADS 5 // nor this many median deviations
 
 // How far the shipped constants may be off.
@@ -118,8 +119,26 @@ void ps_fit_find_outliers(ps_arena *arena, int32_t num_runs, const double *ratio
 
 typedef struct single_fits {
     const ps_fit_problem *problem;
-    double *gemm; // [runs]
+    double *target; // [runs] seconds
+    double *gemm;   // [runs]
 } single_fits;
+
+// A run tells of its framework and of itself. Where the framework's runs are off by `doubt` together and by OWN from
+// each other, n of them tell of the framework the share doubt^2 / (doubt^2 + OWN^2 / n) of what they are off: the mean
+// of one normal distribution given samples of another around it.
+static ps_code set_targets(single_fits *fits, int32_t fitted, ps_status *status)
+{
+    const ps_fit_problem *problem = fits->problem;
+    double doubt = problem->doubt * problem->doubt;
+    double share = doubt / (doubt + OWN * OWN / fitted);
+    double shipped[PS_FACTORS];
+
+    set_all(shipped, 1);
+    PS_TRY(ps_fit_predict(problem, shipped, fits->target, status));
+    for (int32_t run = 0; run < problem->num_runs; run++)
+        fits->target[run] *= pow(problem->measured[run] / fits->target[run], share);
+    return PS_OK;
+}
 
 // A slower GEMM never makes a run shorter: the factor lies between one that is too short and one that is not.
 static ps_code fit_single(void *context, int64_t index, ps_arena *scratch, ps_status *status)
@@ -136,7 +155,7 @@ static ps_code fit_single(void *context, int64_t index, ps_arena *scratch, ps_st
         double seconds = 0;
         factor[PS_FACTOR_GEMM] = (low + high) / 2;
         PS_TRY(problem->predict(problem->context, run, factor, scratch, &seconds, status));
-        if (seconds < problem->measured[run])
+        if (seconds < fits->target[run])
             low = factor[PS_FACTOR_GEMM];
         else
             high = factor[PS_FACTOR_GEMM];
@@ -162,11 +181,14 @@ static double median_of_singles(ps_arena *arena, const ps_fit_problem *problem, 
     return 0;
 }
 
-static ps_code fit_few(ps_arena *arena, const ps_fit_problem *problem, ps_fit *out, ps_status *status)
+static ps_code fit_few(ps_arena *arena, const ps_fit_problem *problem, int32_t fitted, ps_fit *out, ps_status *status)
 {
-    single_fits fits = {.problem = problem, .gemm = ps_new(arena, double, problem->num_runs)};
+    single_fits fits = {.problem = problem,
+                        .target = ps_new(arena, double, problem->num_runs),
+                        .gemm = ps_new(arena, double, problem->num_runs)};
     double(*factor)[PS_FACTORS] = ps_arena_alloc(arena, problem->num_runs, sizeof *factor);
 
+    PS_TRY(set_targets(&fits, fitted, status));
     PS_TRY(ps_parallel_for(problem->num_runs, problem->threads, 0, fit_single, &fits, status));
     out->factor[PS_FACTOR_GEMM] = median_of_singles(arena, problem, fits.gemm, -1);
     for (int32_t run = 0; run < problem->num_runs; run++) {
@@ -324,7 +346,7 @@ ps_code ps_fit_factors(ps_arena *arena, const ps_fit_problem *problem, ps_fit *o
         PS_TRY(fit_many(arena, problem, out, status));
     } else {
         out->method = fitted == 1 ? "gemm alone, by bisection" : "gemm alone, median of single fits";
-        PS_TRY(fit_few(arena, problem, out, status));
+        PS_TRY(fit_few(arena, problem, fitted, out, status));
     }
     return ps_fit_predict(problem, out->factor, out->after, status);
 }

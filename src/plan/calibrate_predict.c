@@ -9,6 +9,7 @@
 #include "plan/candidates.h"
 #include "plan/device_room.h"
 #include "plan/evaluate.h"
+#include "plan/layout_search.h"
 
 ps_code ps_run_fail_at(const ps_measured_runs *runs, int32_t run, ps_status *status)
 {
@@ -29,6 +30,12 @@ static ps_code check_single(const ps_measured_runs *runs, int32_t run, const ps_
     ps_fail(status, PS_BAD_INPUT, "run-layout", "%.80s: a run has one %s, got %d values", runs->run[run].name, what,
             (int)set->count);
     return ps_run_fail_at(runs, run, status);
+}
+
+// An order that was searched for depends on the memory that it may use.
+static bool is_searched(const ps_job *job)
+{
+    return job->schedule.value[0] == PS_SCHEDULE_ZB;
 }
 
 ps_code ps_measured_run_complete(const ps_measured_runs *runs, int32_t run, ps_job *job, ps_status *status)
@@ -54,17 +61,13 @@ ps_code ps_measured_run_complete(const ps_measured_runs *runs, int32_t run, ps_j
     default_to(&job->vp, 1);
     if (job->schedule.count == 0)
         default_to(&job->schedule, job->vp.value[0] > 1 ? PS_SCHEDULE_INTERLEAVED : PS_SCHEDULE_1F1B);
-    if (job->schedule.value[0] == PS_SCHEDULE_ZB) {
-        ps_fail(status, PS_BAD_INPUT, "run-layout", "%.80s: schedule zb is any order of ops", runs->run[run].name);
-        ps_run_fail_at(runs, run, status);
-        return ps_fail_hint(status, "name the schedule that ran: zb-h1, zb-h2, zb-v, ...");
-    }
     default_to(&job->recompute, PS_RECOMPUTE_NONE);
     if (job->micro_batch_size.count == 0) {
         ps_fail(status, PS_BAD_INPUT, "run-layout", "%.80s: its micro_batch_size is missing", runs->run[run].name);
         return ps_run_fail_at(runs, run, status);
     }
-    job->memory_limit_bytes = PS_MAX_BYTES;
+    if (!is_searched(job))
+        job->memory_limit_bytes = PS_MAX_BYTES;
     job->jitter_ppm = 0;
     if (ps_job_check(job, status) == PS_OK)
         return PS_OK;
@@ -133,6 +136,21 @@ static ps_code refuse_layout(const ps_run_predictor *predictor, int32_t run, con
     return ps_fail_hint(status, "give every degree, the micro-batch size, the schedule and recompute as they were");
 }
 
+static ps_code predict_searched(const ps_run_predictor *predictor, int32_t run, ps_plan_context *plan,
+                                ps_arena *scratch, double *seconds, ps_status *status)
+{
+    ps_search_outcome *outcome = ps_new(scratch, ps_search_outcome, 1);
+
+    plan->capacity_bytes = plan->job->memory_limit_bytes > 0 ? plan->job->memory_limit_bytes
+                                                             : (int64_t)plan->group->gpu.memory_usable_bytes.value;
+    plan->room_bytes = ps_room_bytes(plan->job, plan->capacity_bytes);
+    PS_TRY(ps_layout_search(scratch, plan, PS_SEARCH_BEST, NULL, outcome, status));
+    if (outcome->num_found == 0)
+        return refuse_layout(predictor, run, &outcome->list, status);
+    *seconds = (double)outcome->found[0].iteration_ns * 1e-9;
+    return PS_OK;
+}
+
 ps_code ps_run_predict(void *context, int32_t run, const double factor[PS_FACTORS], ps_arena *scratch, double *seconds,
                        ps_status *status)
 {
@@ -156,6 +174,8 @@ ps_code ps_run_predict(void *context, int32_t run, const double factor[PS_FACTOR
     ps_plan_context plan = {
         .model = &model, .group = &group, .job = &job, .num_gpus = gpus, .capacity_bytes = PS_MAX_BYTES};
     plan.room_bytes = ps_room_bytes(&job, PS_MAX_BYTES);
+    if (is_searched(&job))
+        return predict_searched(predictor, run, &plan, scratch, seconds, status);
     ps_candidates_enumerate(scratch, &plan, &list);
     if (list.candidate.count != 1)
         return refuse_layout(predictor, run, &list, status);

@@ -17,7 +17,8 @@ typedef struct ps_run_predictor {
 // Where a run does not say: no parallelism, 1F1B or interleaved, no recompute. Rules run-layout, and those of a job.
 ps_code ps_measured_run_complete(const ps_measured_runs *runs, int32_t run, ps_job *job, ps_status *status);
 
-// A ps_predict_fn; `context` is a ps_run_predictor. Memory is no limit: the run was made.
+// A ps_predict_fn; `context` is a ps_run_predictor. Memory is no limit: the run was made. But of an order
+// that was searched for (schedule zb) it is what decides: the run's memory_limit, or the GPU's usable memory.
 ps_code ps_run_predict(void *context, int32_t run, const double factor[PS_FACTORS], ps_arena *scratch, double *seconds,
                        ps_status *status);
 // Micro-batches a replica; 0 when the run is no layout.

@@ -160,17 +160,22 @@ static ps_hop hop_between(const ps_group *group, const ps_layout *layout, int32_
     return (ps_hop){.latency_ns = link.latency_ns, .occupy_ns = ps_cost_transfer_ns(link, bytes)};
 }
 
+static int64_t send_ns(const ps_hop *hop, int64_t wait_ns)
+{
+    return hop->lane == PS_NO_LANE ? 0 : hop->occupy_ns + wait_ns;
+}
+
 // Where hops do not overlap ops, the op before a hop takes the transfer's time too, and no lane is occupied beside it.
-static void block_on_transfers(const ps_layout *layout, ps_pipeline *pipeline)
+static void block_on_transfers(const ps_layout *layout, int64_t wait_ns, ps_pipeline *pipeline)
 {
     for (int32_t lower = 0; lower + 1 < pipeline->num_stages; lower++) {
         ps_hop *up = &pipeline->forward_hop[lower];
         ps_hop *down = &pipeline->backward_hop[lower];
         if ((lower + 1) % ps_layout_cuts(layout) > 0) { // else the first stage of the other way follows
             int64_t *sender = pipeline->stage[lower + 1].duration_ns;
-            pipeline->stage[lower].duration_ns[PS_OP_FORWARD] += up->occupy_ns;
-            sender[PS_OP_BACKWARD] += down->occupy_ns;
-            sender[PS_OP_BACKWARD_INPUT] += down->occupy_ns;
+            pipeline->stage[lower].duration_ns[PS_OP_FORWARD] += send_ns(up, wait_ns);
+            sender[PS_OP_BACKWARD] += send_ns(down, wait_ns);
+            sender[PS_OP_BACKWARD_INPUT] += send_ns(down, wait_ns);
         }
         up->occupy_ns = 0;
         down->occupy_ns = 0;
@@ -203,7 +208,7 @@ void ps_pipeline_build(ps_arena *arena, const ps_plan_context *context, const ps
         }
     }
     if (!context->job->overlap_p2p)
-        block_on_transfers(layout, out);
+        block_on_transfers(layout, context->job->p2p_wait_ns, out);
     ps_schedule_set_routes(arena, ps_schedule_family_at(layout->schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
 }
@@ -215,7 +220,10 @@ void ps_plan_set_sends(ps_plan *plan)
         bool forward = hop->to_stage > hop->from_stage;
         if (hop->from_stage >= plan->num_stages)
             continue; // for the checker to refuse
-        plan->stage[hop->from_stage].send_ns[forward ? 0 : 1] = hop->transfer_ns;
+        bool apart = hop->to_stage < plan->num_stages &&
+                     plan->stage[hop->from_stage].pp_rank != plan->stage[hop->to_stage].pp_rank;
+        plan->stage[hop->from_stage].send_ns[forward ? 0 : 1] =
+            hop->transfer_ns + (apart ? plan->inputs.job.p2p_wait_ns : 0);
     }
 }
 
@@ -271,7 +279,7 @@ ps_code ps_plan_pipeline(ps_arena *arena, const ps_plan *plan, ps_pipeline *out,
     }
     place_hops(plan, out);
     if (!plan->inputs.job.overlap_p2p)
-        block_on_transfers(&plan->layout, out);
+        block_on_transfers(&plan->layout, plan->inputs.job.p2p_wait_ns, out);
     ps_schedule_set_routes(arena, ps_schedule_family_at(plan->layout.schedule)->placement, out);
     ps_pipeline_assign_lanes(arena, out);
     return ps_pipeline_validate(out, status);

@@ -43,6 +43,11 @@ static const char *moe_parallel_name(int by_head)
     return by_head ? "head" : "expert";
 }
 
+static const char *kernels_name(int fused)
+{
+    return fused ? "fused" : "eager";
+}
+
 static const char *loss_name(int fused)
 {
     return fused ? "fused" : "plain";
@@ -55,6 +60,7 @@ static const ps_field_names PARTS = {part_name, 0, PS_RECOMPUTE_PARTS - 1};
 static const ps_field_names CP_METHODS = {cp_method_name, 0, PS_CP_METHODS - 1};
 static const ps_field_names DISPATCHES = {dispatch_name, 0, PS_DISPATCHES - 1};
 static const ps_field_names MOE_PARALLELS = {moe_parallel_name, 0, 1};
+static const ps_field_names KERNELS = {kernels_name, 0, 1};
 static const ps_field_names LOSSES = {loss_name, 0, 1};
 static const ps_field_names ATTENTIONS = {attention_name, 0, 1};
 
@@ -87,6 +93,12 @@ static const ps_field JOB[] = {
      .offset = offsetof(ps_job, flash_attention),
      .names = &ATTENTIONS,
      .element_size = sizeof(bool)},
+    BOOL("repeat_kv", ps_job, repeat_kv),
+    {.key = "kernels",
+     .kind = PS_FIELD_NAME,
+     .offset = offsetof(ps_job, fused_kernels),
+     .names = &KERNELS,
+     .element_size = sizeof(bool)},
     BOOL("sequence_parallel", ps_job, sequence_parallel),
     BOOL("overlap_grad_sync", ps_job, overlap_grad_sync),
     BOOL("overlap_tp", ps_job, overlap_tp),
@@ -116,6 +128,7 @@ static const ps_field JOB[] = {
     LONG("memory_fragmentation_ppm", ps_job, memory_fragmentation_ppm, 0, 1000000),
     BYTES("memory_limit_bytes", ps_job, memory_limit_bytes),
     NS("op_overhead_ms", ps_job, op_overhead_ns),
+    NS("p2p_wait_ms", ps_job, p2p_wait_ns),
     {.key = "jitter_ppm",
      .kind = PS_FIELD_INT64,
      .offset = offsetof(ps_job, jitter_ppm),

@@ -9,7 +9,7 @@ import tempfile
 
 import configs
 from errors import Unpredictable
-from predict import Tool
+from predict import NO_LIMIT, Tool
 
 BAR = 5  # percent, median over the choice of the run
 
@@ -24,7 +24,8 @@ def _calibrate(program, one, config, folder):
     """The calibration file that the tool makes of this one run; None where it refuses."""
     words = shlex.split(one.prediction.command)[4:]
     options = dict(zip(words[::2], words[1::2]))
-    options.pop("--memory-limit", None)
+    if options.get("--memory-limit") == NO_LIMIT:
+        del options["--memory-limit"]
     run = {key[2:].replace("-", "_"): value for key, value in options.items()} | {"iteration_ms": 1e3 * one.row.iteration_s}
     runs = {"format": "pipesched/runs/v1", "framework": configs.framework(one.row), "runs": [run]}
     for name, content in (("model", config.model), ("cluster", config.cluster), ("runs", runs)):

@@ -10,7 +10,8 @@ B300 = {"name": "B300", "like": "B200-SXM-180GB", "memory_nominal": "268GiB", "m
 GB300 = {"name": "GB300", "like": "B200-SXM-180GB", "memory_nominal": "277GiB", "memory_usable": "276GiB",
          "memory_bandwidth": "8000GB/s", "peak_tflops": {"bf16": 2500, "fp16": 2500, "fp8": 5000, "mxfp8": 5000, "nvfp4": 15000}}
 H100_500W = {"name": "H100-96GB-500W", "like": "H100-SXM5-80GB", "memory_nominal": "96GiB", "memory_usable": "95GiB",
-             "memory_bandwidth": "2400GB/s", "peak_tflops": {"bf16": 706, "fp16": 706, "fp8": 1414},
+             "memory_bandwidth": "2400GB/s", "memory_efficiency": 0.92,
+             "peak_tflops": {"bf16": 791, "fp16": 791, "fp8": 1583},
              "attention_efficiency": 0.35, "attention_backward_efficiency": 0.30}
 
 # GPU type of the file: GPU, GPUs a node, NIC type, rate of one of its NICs (one a GPU), nodes of an NVLink domain.

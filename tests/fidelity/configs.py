@@ -9,14 +9,16 @@ import re
 
 import clusters
 import models
+import recipes
 from errors import Unpredictable
 
 SCHEDULES = {"gpipe": "gpipe", "1f1b": "1f1b", "1f1b-i": "interleaved", "interleaved1f1b": "interleaved",
-             "zb-1p": "zb-h1", "zb-2p": "zb-h2", "zbv": "zb-v", "dualpipe": "dualpipe"}
+             "zb-1p": "zb", "zb-2p": "zb", "zbv": "zb-v", "dualpipe": "dualpipe"}
+WITHIN = {"zb-1p": "zb-h1", "zb-2p": "zb-h2"}      # searched orders hold what these hold: p and 2p micro-batches
 MICRO_BATCHES = [1, 2, 4, 8]          # tried where the file has none
 RECOMPUTES = ["none", "selective", "full"]         # tried where the file has none
 STAGES_A_RANK = 2                     # of an interleaved schedule whose chunks are not published: the framework's default
-FRAMEWORKS = [("torchtitan", "torchtitan"), ("megatron-bridge", "megatron-bridge"), ("nemo", "nemo"), ("simumax", "simumax")]
+FRAMEWORKS = [("2401.10241", "zero-bubble"), ("torchtitan", "torchtitan"), ("megatron-bridge", "megatron-bridge"), ("nemo", "nemo"), ("simumax", "simumax")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Config:
     cluster: dict
     options: dict
     choices: dict
+    within: str | None = None  # the schedule whose memory limits a searched order
 
     def variants(self):
         """Every way to decide the choices, as whole option dicts, in the order of the lists."""
@@ -137,24 +140,20 @@ def _switches(row, tp, pp, dp):
         "--precision": precision(row), "--attention": "flash" if modern else "unfused", "--zero": str(_zero(row, dp, pp)),
         "--grad-dtype": "bf16" if era(row) == "2020" or recipe else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
         "--overlap-grad-sync": flag[modern], "--overlap-tp": flag[tuned and parallel and tp > 1],
-        "--optimizer-barrier": flag[barrier], "--overlap-p2p": flag[_overlaps_p2p(row, barrier)],
+        "--optimizer-barrier": flag[barrier], "--overlap-p2p": flag[_overlaps_p2p(row)],
     }
 
 
-def _overlaps_p2p(row, barrier):
-    """Megatron waits for its sends but for interleaved schedules from 2023 on; zero-bubble schedules and torchtitan do not."""
+def _overlaps_p2p(row):
+    """Megatron waits for its sends but for interleaved schedules from 2023 on; torchtitan does not."""
     chunked = row.vp not in ("", "1")
-    return not barrier or framework(row) == "torchtitan" or (era(row) == "2023" and chunked)
+    return framework(row) == "torchtitan" or (era(row) == "2023" and chunked)
 
 
-def _experts(row, vp):
-    """Experts are divided whole. Megatron-Bridge sends a token once a node, but in its runs that drop tokens, and hides
-    the exchange where there are virtual stages."""
+def _experts(row):
+    """Experts are divided whole, and take the mean where tokens are dropped."""
     drops = row.has("tokendrop") or "tokendrop" in row.model
-    recipe = framework(row) == "megatron-bridge"
-    once = recipe and not drops
-    return {"--overlap-ep": "on" if recipe and vp > 1 else "off",
-            "--etp": "1", "--ep-dispatch": "dedup" if once else "all-to-all", "--expert-capacity": "1" if drops else "0"}
+    return {"--overlap-ep": "off", "--etp": "1", "--ep-dispatch": "all-to-all", "--expert-capacity": "1" if drops else "0"}
 
 
 def _batches(row, dp, pp, siblings):
@@ -182,7 +181,7 @@ def build(row, siblings=(), gpu_override=None):
     if row.facts.get("mode", "pretrain") != "pretrain":
         raise Unpredictable("mode " + row.facts["mode"])
     cluster = clusters.build(row, gpu_override)
-    layers, names = models.build(row, dropout=era(row) != "2023")
+    layers, names = models.build(row, dropout=era(row) != "2023", tied=framework(row) != "zero-bubble")
     tp, pp, cp, dp = _degrees(row)
     schedule = _schedule(row, pp)
     vp = _chunks(row, pp, schedule)
@@ -192,10 +191,16 @@ def build(row, siblings=(), gpu_override=None):
     options = {"--global-batch-size": str(batch), "--seq-length": str(row.seq), "--tp": str(tp), "--pp": str(pp),
                "--vp": str(vp), "--dp": str(dp), "--cp": str(cp), "--ep": str(row.ep or 1), "--schedule": schedule,
                **_switches(row, tp, pp, dp)}
+    if framework(row) == "torchtitan":
+        options |= {"--recompute-parts": "ops", "--repeat-kv": "on", "--cp-method": "all-gather", "--loss": "plain",
+                    "--kernels": "eager" if row.has("eager") else "fused"}
     if not row.recompute:
         options["--recompute-parts"] = "norm,activation,mla-up"
     if row.ep:
-        options |= _experts(row, vp)
+        options |= _experts(row)
     choices = {"--micro-batch-size": [str(size) for size in sizes],
                "--recompute": [row.recompute] if row.recompute else RECOMPUTES}
-    return Config(model, cluster, options, choices)
+    if framework(row) == "megatron-bridge":
+        options |= recipes.of(row).options(row.ep)
+        choices["--recompute"] = [options.pop("--recompute")]
+    return Config(model, cluster, options, choices, WITHIN.get(row.facts.get("schedule", "").lower()) if pp > 1 else None)

@@ -91,8 +91,9 @@ def _runs(blocks):
     return runs
 
 
-def build(row, dropout):
-    """(layers of the native format, name of every block in order). Unpredictable where the row lacks sizes."""
+def build(row, dropout, tied=True):
+    """(layers of the native format, name of every block in order). Unpredictable where the row lacks sizes. `tied` false
+    gives a family that ties its head one of its own."""
     missing = [name for name in ("hidden", "layers", "heads", "vocab", "seq") if getattr(row, name) is None]
     if missing:
         raise Unpredictable("sizes not published: " + ", ".join(missing))
@@ -110,5 +111,5 @@ def build(row, dropout):
         names += [name] if count == 1 else [f"{name}.{index}" for index in range(count)]
     norm = {"norm": traits["norm"]} if "norm" in traits else {}
     layers.append({"name": "final_norm", "kind": "norm", "hidden_size": row.hidden, **norm})
-    layers.append({"name": "head", "kind": "head", **ends, **({"tied_with": "embedding"} if traits.get("tied") else {})})
+    layers.append({"name": "head", "kind": "head", **ends, **({"tied_with": "embedding"} if tied and traits.get("tied") else {})})
     return layers, names

@@ -38,6 +38,8 @@ class Tool:
 
     def predict(self, config):
         """The Prediction of a Config: of its variants that fit the one predicted fastest, or else the last that ran."""
+        if config.within:
+            return self.predict(self._limited(config))
         best = last = refused = None
         for options in config.variants():
             try:
@@ -53,6 +55,13 @@ class Tool:
         if best is None:
             best = self._plan(config, last, fitting=False), last, False
         return _prediction(*best)
+
+    def _limited(self, config):
+        """The same without `within`: memory is limited to what that schedule needs."""
+        options = config.options | {"--schedule": config.within}
+        bound = self._plan(config, next(dataclasses.replace(config, options=options).variants()), fitting=False)
+        peak = max(device["memory"]["total_peak"] for device in bound["devices"])
+        return dataclasses.replace(config, options=config.options | {"--memory-limit": f"{peak}B"}, within=None)
 
     def _plan(self, config, options, fitting):
         words = [word for pair in options.items() for word in pair] + self.extra

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The reader and the rules of the fidelity report, on fixture.csv, whose rows are made up."""
+import dataclasses
 import pathlib
 import tempfile
 import unittest
@@ -9,6 +10,7 @@ import clusters
 import configs
 import judge
 import models
+import recipes
 import rows
 from errors import Unpredictable
 from predict import Prediction
@@ -114,7 +116,8 @@ class Rules(unittest.TestCase):
                                                         "--overlap-tp", "--sequence-parallel", "--schedule", "--vp")}, {
             "--precision": "fp8", "--attention": "flash", "--grad-dtype": "bf16", "--zero": "1", "--overlap-grad-sync": "on",
             "--overlap-tp": "on", "--sequence-parallel": "on", "--schedule": "interleaved", "--vp": "4"})
-        self.assertEqual(self.configs[4].choices["--recompute"], configs.RECOMPUTES)
+        self.assertEqual(self.configs[4].choices["--recompute"], ["none"])  # its recipe's
+        self.assertEqual(options["--cuda-graphs"], "off")
         self.assertNotIn("gated", self.configs[4].model["layers"][1])
 
     def test_experts_and_latent_attention(self):
@@ -125,11 +128,29 @@ class Rules(unittest.TestCase):
         self.assertEqual((dense["q_lora_rank"], dense["kv_lora_rank"], dense["head_dim"], dense["rope_head_dim"]), (1024, 256, 128, 64))
         self.assertEqual(self.configs[5].choices["--micro-batch-size"], ["1", "2", "4", "8"])
         options = first_variant(self.configs[5])
-        self.assertEqual((options["--etp"], options["--ep-dispatch"], options["--expert-capacity"]), ("1", "dedup", "0"))
+        self.assertEqual((options["--etp"], options["--ep-dispatch"], options["--expert-capacity"]), ("1", "all-to-all", "0"))
+
+    def test_recipes_are_those_of_the_container(self):
+        row = dataclasses.replace(self.rows[4], source="Megatron-Bridge [26.06 NeMo Container]", model="DeepSeekV3", gpu_type="GB200")
+        self.assertEqual(recipes.of(row), recipes.Recipe(once=True, recompute=("mlp",), graphs=True))  # of 26.04, the last before
+        older = recipes.of(dataclasses.replace(row, source="Megatron-Bridge [25.09 NeMo Container]", gpu_type="H100"))
+        self.assertEqual(older.options(experts=True), {
+            "--cuda-graphs": "off", "--loss": "fused", "--recompute": "selective", "--recompute-parts": "mla-up,ffn",
+            "--ep-dispatch": "dedup", "--overlap-ep": "on"})
+        self.assertNotIn("--ep-dispatch", older.options(experts=False))
+
+    def test_searched_orders_have_the_memory_of_the_fixed_ones(self):
+        facts = self.rows[1].facts | {"schedule": "ZB-2p"}
+        config = configs.build(dataclasses.replace(self.rows[1], facts=facts, vp="", source="arXiv 2401.10241"), self.rows)
+        self.assertEqual((config.options["--schedule"], config.within), ("zb", "zb-h2"))
+        self.assertEqual(config.options["--optimizer-barrier"], "off")
+        self.assertNotIn("tied_with", config.model["layers"][-1])
 
     def test_sharded_parameters(self):
         options = first_variant(self.configs[6])
         self.assertEqual((options["--zero"], options["--precision"], options["--overlap-tp"]), ("3", "fp8", "off"))
+        self.assertEqual((options["--recompute-parts"], options["--repeat-kv"], options["--cp-method"], options["--kernels"]),
+                         ("ops", "on", "all-gather", "fused"))
 
     def test_machines(self):
         self.assertEqual(self.configs[5].cluster["groups"][0]["nvlink_domain_nodes"], 16)

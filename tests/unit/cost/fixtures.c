@@ -137,7 +137,8 @@ ps_group h100_group(int32_t nodes)
     ps_group group = eight_gpus(nodes, 450e9, 50e9);
     group.gpu = (ps_gpu){.name = "H100-SXM5-80GB",
                          .memory_usable_bytes = figure(79.1 * 1073741824),
-                         .memory_bytes_per_s = figure(3.35e12)};
+                         .memory_bytes_per_s = figure(3.35e12),
+                         .multiprocessors = figure(132)};
     group.gpu.peak_flops[PS_PRECISION_BF16] = figure(989e12);
     group.gpu.peak_flops[PS_PRECISION_FP16] = figure(989e12);
     group.gpu.peak_flops[PS_PRECISION_FP32] = figure(494e12);
@@ -158,6 +159,7 @@ ps_job plain_job(int64_t seq_length)
                     .sequence_parallel = true,
                     .overlap_grad_sync = true,
                     .fused_loss = true,
+                    .fused_kernels = true,
                     .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
                     .expert_imbalance = 1};
 }

@@ -2,7 +2,9 @@
 #include "cost/model_flops.h"
 
 #include "cost/constants.h"
+#include "cost/exchange.h"
 #include "cost/part.h"
+#include "cost/tiles.h"
 #include "unit/cost/fixtures.h"
 
 // A GPU without memory or kernel time: what is left is FLOP over the rate.
@@ -11,6 +13,7 @@ static ps_group flops_only(void)
     ps_group group = a100_group(1);
     group.gpu.memory_bytes_per_s.value = 1e30;
     group.gpu.kernel_seconds.value = 1e-30;
+    group.gpu.peak_flops[PS_PRECISION_FP32].value = 1e30; // random numbers of dropout
     group.gpu.attention_efficiency.value = group.gpu.gemm_efficiency.value;
     return group;
 }
@@ -221,9 +224,147 @@ static void roofline_is_rounded_at_the_ridge(void **state)
     assert_near(ps_part_roofline(1, 10), 10, 1e-4);
 }
 
+// 108 multiprocessors: 12 x 9 tiles of 256 x 128 are one round, one row more is a second; small products choose small
+// tiles, and an unknown GPU loses nothing.
+static void tiles_leave_the_last_round_idle(void **state)
+{
+    (void)state;
+    assert_near(ps_tiles_busy_share(108, 3072, 1152, 1), 1, 1e-12);
+    assert_true(ps_tiles_busy_share(108, 3073, 1152, 1) < 0.75);
+    assert_true(ps_tiles_busy_share(108, 1024, 5120, 1) > 0.9); // 320 tiles of 128 x 128 in 3 rounds, not 160 in 2
+    assert_near(ps_tiles_busy_share(108, 3072, 128, 9), 1, 1e-12);
+    assert_near(ps_tiles_busy_share(108, 256, 128, 1), 4 * 0.85 / 108, 1e-12);
+    assert_near(ps_tiles_busy_share(0, 3073, 1152, 1), 1, 1e-12);
+    for (double rows = 1; rows < 20000; rows += 37) // time never falls with the size
+        assert_true(rows / ps_tiles_busy_share(108, rows, 1152, 1) <=
+                    (rows + 37) / ps_tiles_busy_share(108, rows + 37, 1152, 1) * (1 + 1e-12));
+}
+
+// What is not fused moves more, forward and backward, and nothing else changes.
+static void eager_kernels_take_longer_in_norms_positions_and_activations(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = flops_only();
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    group.gpu.memory_bytes_per_s.value = 1e12;
+    group.gpu.memory_efficiency.value = 1;
+    double fused = (double)cost_of(*state, &model, &group, &job, &layout).layer[1].forward_ns;
+    int64_t weight = cost_of(*state, &model, &group, &job, &layout).layer[1].backward_weight_ns;
+    job.fused_kernels = false;
+    ps_layer_cost eager = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    double more =
+        (2 * (PS_COST_EAGER_NORM_BYTES - PS_COST_NORM_BYTES) * 4096 +
+         (PS_COST_EAGER_ROTARY_BYTES - PS_COST_ROTARY_BYTES) * (4096 + 1024) + PS_COST_EAGER_ACTIVATION_BYTES * 14336) *
+        8192 / 1e12 * 1e9;
+    assert_near((double)eager.forward_ns - fused, more, 1e-4);
+    assert_int_equal(eager.backward_weight_ns, weight);
+}
+
+// Of the seven products of a gated block, by operation the key projection, the output and the gate run again.
+static void recompute_by_operation_repeats_every_other_product(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = flops_only();
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    layout.recompute = PS_RECOMPUTE_SELECTIVE;
+    job.recompute_parts = PS_RECOMPUTE_OPS;
+    ps_layer_cost cost = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    double again = 2.0 * 8192 * (4096.0 * 1024 + 4096.0 * 4096 + 4096.0 * 14336);
+    assert_near((double)cost.recompute_ns, again / (312e12 * 0.74) * 1e9, 1e-3);
+    layout.recompute = PS_RECOMPUTE_NONE;
+    ps_layer_cost whole = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_true(cost.held_after_forward_bytes < whole.held_after_forward_bytes * 2 / 3);
+    assert_int_equal(cost.forward_ns, whole.forward_ns);
+}
+
+// Grouped keys and values are held and moved as many times as heads read them.
+static void repeated_keys_are_as_wide_as_queries(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = a100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    ps_layer_cost grouped = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    job.repeat_kv = true;
+    ps_layer_cost repeated = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_int_equal(repeated.held_after_forward_bytes - grouped.held_after_forward_bytes,
+                     INT64_C(2) * 8192 * 2 * (4096 - 1024));
+    assert_true(repeated.forward_ns > grouped.forward_ns);
+    ps_block plain = gpt_block(4096, 32, 50304, 8192); // has a key for every query: nothing to repeat
+    ps_model gpt = transformer(*state, &plain, 1, false);
+    int64_t once = cost_of(*state, &gpt, &group, &job, &layout).layer[1].forward_ns;
+    job.repeat_kv = false;
+    assert_int_equal(cost_of(*state, &gpt, &group, &job, &layout).layer[1].forward_ns, once);
+}
+
+// Random numbers cost the forward alone: with dropout it is closer to the input gradient than without.
+static void dropout_draws_its_numbers_forward(void **state)
+{
+    ps_block block = gpt_block(2304, 24, 50304, 1024);
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = a100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(1024);
+    job.flash_attention = false;
+    int64_t drawn = cost_of(*state, &model, &group, &job, &layout).layer[1].forward_ns;
+    int64_t backward = cost_of(*state, &model, &group, &job, &layout).layer[1].backward_input_ns;
+    double numbers = 1024.0 * 1024 * 24 + 2.0 * 1024 * 2304;
+    double seconds = PS_COST_DRAW_INSTRUCTIONS * numbers / (156e12 / 2);
+    group.gpu.peak_flops[PS_PRECISION_FP32].value = 1e30;
+    ps_layer_cost free = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_near((double)(drawn - free.forward_ns), seconds * 1e9, 1e-4);
+    assert_int_equal(free.backward_input_ns, backward);
+}
+
+// All keys and values lie on every rank, and a slow network shows.
+static void gathering_keys_holds_all_of_them(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = h100_group(2);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(16384);
+    layout.cp = 16; // across nodes
+    job.cp_method = PS_CP_ALL_GATHER;
+    int64_t few = cost_of(*state, &model, &group, &job, &layout).layer[1].transient_bytes;
+    job.repeat_kv = true;
+    ps_layer_cost gathered = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_true(gathered.transient_bytes - few == INT64_C(4) * 16384 * 3072);
+    group.inter.bytes_per_s.value /= 100;
+    assert_true(gathered.forward_ns < cost_of(*state, &model, &group, &job, &layout).layer[1].forward_ns);
+}
+
+// Products in 8 bits gather their inputs in 8 bits: of a gather and a scatter three quarters are left.
+static void eight_bits_halve_what_is_gathered(void **state)
+{
+    (void)state;
+    ps_group group = h100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    layout.tp = 8;
+    ps_rank_view wide = ps_rank_view_of(&group, &job, &layout);
+    job.precision = PS_PRECISION_FP8;
+    ps_rank_view narrow = ps_rank_view_of(&group, &job, &layout);
+    double latency = 2 * ps_tp_half_exchange_seconds(&wide, 1e-9);
+    assert_near(ps_tp_exchange_seconds(&narrow, 1e9) - latency, 0.75 * (ps_tp_exchange_seconds(&wide, 1e9) - latency),
+                1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test_in_arena(gathering_keys_holds_all_of_them),
+        test_in_arena(eight_bits_halve_what_is_gathered),
+        test_in_arena(tiles_leave_the_last_round_idle),
+        test_in_arena(eager_kernels_take_longer_in_norms_positions_and_activations),
+        test_in_arena(recompute_by_operation_repeats_every_other_product),
+        test_in_arena(repeated_keys_are_as_wide_as_queries),
+        test_in_arena(dropout_draws_its_numbers_forward),
         test_in_arena(gpt_backward_splits_as_in_the_zero_bubble_paper),
         test_in_arena(flash_attention_costs_half_forward_and_two_and_a_half_times_that_backward),
         test_in_arena(head_of_llama3_8b_weighs_more_than_two_blocks),

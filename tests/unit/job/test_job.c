@@ -124,7 +124,7 @@ static void degrees_and_parts_of_experts_context_and_recompute(void **state)
     assert_int_equal(job.memory_fragmentation_ppm, 100000);
     assert_refused("recompute-parts", "norm,all", "bad-value", NULL);
     assert_refused("recompute-parts", "auto", "bad-value",
-                   "expected some of: core-attention, norm, activation, mla-up, moe, attention, ffn");
+                   "expected some of: core-attention, norm, activation, mla-up, moe, attention, ffn, ops");
     assert_refused("expert-imbalance", "0.9", "bad-value", NULL);
     assert_refused("expert-imbalance", "inf", "bad-value", NULL);
     assert_refused("expert-capacity", "1.2x", "bad-value", NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs that the cost model itself made up with known factors, and files of runs that are at fault.
+#include <math.h>
 #include <stdlib.h>
 
 #include "pipesched/calibrate.h"
@@ -84,12 +85,15 @@ static fitted fit_to(ps_arena *arena, int32_t count, const double factor[PS_FACT
     return fit;
 }
 
-static void one_run_scales_matrix_products_until_it_agrees(void **state)
+// One run is believed 0.8 of the way where shipped constants are 10 % off: 0.1^2 / (0.1^2 + 0.05^2).
+static void one_run_scales_matrix_products_most_of_the_way(void **state)
 {
     const double slow[PS_FACTORS] = {1.17, 1, 1, 1, 1, 1, 1};
     fitted fit = fit_to(*state, 1, slow, NULL);
-    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.17, 0.001);
-    assert_float_equal(fit.calibration.error, 0, 0.0005);
+    double gemm = fit.calibration.factor[PS_FACTOR_GEMM];
+    assert_true(gemm > 1.12 && gemm < 1.15);
+    double left = log(1 - fit.calibration.error) / log(1 - fit.report.error_before);
+    assert_float_equal(left, 0.2, 0.001);
     assert_true(fit.report.error_before > 0.05);
     assert_true(fit.calibration.leave_one_out < 0);
     for (int factor = PS_FACTOR_ATTENTION; factor < PS_FACTORS; factor++)
@@ -118,7 +122,7 @@ static void many_runs_move_all_factors(void **state)
 static void factors_stay_within_bounds_and_say_so(void **state)
 {
     const double ones[PS_FACTORS] = {1, 1, 1, 1, 1, 1, 1};
-    const double error[] = {3.0};
+    const double error[] = {2.6};
     fitted fit = fit_to(*state, 1, ones, error);
     assert_true(fit.calibration.factor[PS_FACTOR_GEMM] <= PS_FACTOR_MOST);
     assert_true(fit.report.num_warnings > 0);
@@ -219,7 +223,7 @@ static void a_log_is_one_run_with_the_arguments_it_prints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_in_arena(one_run_scales_matrix_products_until_it_agrees),
+        test_in_arena(one_run_scales_matrix_products_most_of_the_way),
         test_in_arena(a_few_runs_take_the_median),
         test_in_arena(many_runs_move_all_factors),
         test_in_arena(factors_stay_within_bounds_and_say_so),

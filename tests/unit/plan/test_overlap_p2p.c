@@ -22,9 +22,10 @@ static void the_sender_waits_and_nothing_else_does(void **state)
     ps_plan plan = wide_plan(*state, "4", "1", "1f1b", "off");
     ps_pipeline pipeline;
     ps_status status = {0};
-    int64_t transfer = plan.hop[0].transfer_ns;
+    int64_t transfer = plan.hop[0].transfer_ns + plan.inputs.job.p2p_wait_ns;
 
-    assert_true(transfer > 500000 && plan.hop[0].latency_ns > 0);
+    assert_int_equal(plan.inputs.job.p2p_wait_ns, 250000);
+    assert_true(plan.hop[0].transfer_ns > 500000 && plan.hop[0].latency_ns > 0);
     assert_ok(ps_plan_pipeline(*state, &plan, &pipeline, &status), &status);
     for (int32_t stage = 0; stage < 4; stage++) {
         const ps_plan_stage *from = &plan.stage[stage];
