@@ -20,5 +20,8 @@ typedef struct ps_show_cost {
 
 // Of one layer of each type.
 ps_code ps_show_model_cost(ps_run *run, const ps_model *model, const ps_show_cost *what, ps_status *status);
+// Of the memory of the fullest device, of the one chosen, or with -v of all. Where the plan's model is at hand layers
+// are told apart. Rules plan-does-not-hold, unknown-device, other-model.
+ps_code ps_show_plan_cost(ps_run *run, const ps_plan *plan, const ps_show_cost *what, ps_status *status);
 
 #endif
