@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "base/vec.h"
 #include "cli/command.h"
-#include "cli/cost_setup.h"
 #include "cli/job_options.h"
 #include "cli/load.h"
+#include "cli/show_cost.h"
 #include "cluster/cluster_formats.h"
 #include "io/builtin.h"
 #include "io/file.h"
@@ -27,6 +26,9 @@ typedef struct show_options {
     const char *gpu;
     int64_t nodes;
     const char *cluster;
+    const char *calibration;
+    const char *model;
+    int64_t device;
 } show_options;
 
 static const ps_option rows[] = {
@@ -35,8 +37,15 @@ static const ps_option rows[] = {
     PS_OPTION_AT(STRING, show_options, gpu, "gpu", "TYPE", NULL,
                  "GPU type: of a node file that does not name it, or for --cost"),
     PS_OPTION_INT_AT(show_options, nodes, "nodes", 1, PS_MAX_GPUS, NULL, "copies of a node file; 1 unless given"),
-    PS_OPTION_FLAG_AT(show_options, cost, "cost", "every term of the cost of one layer of each type"),
+    PS_OPTION_FLAG_AT(show_options, cost, "cost",
+                      "every term of the cost of one layer of each type, or of the memory of a plan's devices"),
     PS_OPTION_AT(STRING, show_options, cluster, "cluster", "CLUSTER", NULL, "cluster for --cost, instead of --gpu"),
+    PS_OPTION_AT(STRING, show_options, calibration, "calibration", "FILE", NULL,
+                 "scale the times of --cost as calibrate found"),
+    PS_OPTION_AT(STRING, show_options, model, "model", "MODEL", NULL,
+                 "with --cost of a plan: the model that it is for, to tell its layers apart; built-in ones are found"),
+    PS_OPTION_INT_AT(show_options, device, "device", 0, PS_MAX_GPUS, NULL,
+                     "with --cost of a plan: its pipeline rank; the fullest unless given, all with -v"),
 };
 
 static const ps_option_group own_group = {"Show options", rows, PS_OPTION_COUNT(rows)};
@@ -46,6 +55,17 @@ static ps_cluster_options cluster_options_of(const ps_run *run)
 {
     const show_options *options = run->parsed.values;
     return (ps_cluster_options){.nic_bytes_per_s = options->nic, .gpu = options->gpu, .nodes = (int32_t)options->nodes};
+}
+
+static ps_show_cost cost_options_of(const ps_run *run)
+{
+    const show_options *options = run->parsed.values;
+    return (ps_show_cost){.gpu = options->gpu,
+                          .cluster = options->cluster,
+                          .how = cluster_options_of(run),
+                          .calibration = options->calibration,
+                          .model = options->model,
+                          .device = ps_option_given(&run->parsed, "device") ? options->device : -1};
 }
 
 typedef struct name_list {
@@ -90,51 +110,6 @@ static ps_code show_list(ps_run *run, ps_status *status)
     return ps_json_write_end(&json, status);
 }
 
-// One layer of each type: repeated blocks cost the same.
-static ps_code explain_layers(ps_run *run, const ps_model *model, const ps_cost_setup *setup, ps_cost_report *report,
-                              ps_status *status)
-{
-    ps_vec(ps_cost_terms) layers = {0};
-    const char **name = ps_new(run->arena, const char *, model->num_layers);
-    for (int32_t layer = 0; layer < model->num_layers; layer++)
-        name[layer] = model->layer[layer].base_name;
-    const int32_t *first = ps_first_of_each(run->arena, name, model->num_layers);
-    for (int32_t layer = 0; layer < model->num_layers; layer++) {
-        if (first[layer] != layer)
-            continue;
-        ps_cost_terms terms;
-        PS_TRY(ps_cost_explain(run->arena, model, &setup->group, &setup->job, &setup->layout, layer, &terms, status));
-        *ps_vec_push(run->arena, &layers) = terms;
-    }
-    report->num_layers = (int32_t)layers.count;
-    report->layer = layers.data;
-    return PS_OK;
-}
-
-static ps_code show_cost(ps_run *run, const ps_model *model, ps_status *status)
-{
-    const show_options *options = run->parsed.values;
-    ps_cost_setup setup;
-    if (options->cluster) {
-        ps_cluster cluster;
-        const ps_cluster_options how = cluster_options_of(run);
-        PS_TRY(ps_cluster_load(run->arena, options->cluster, &how, &cluster, status));
-        PS_TRY(ps_cost_setup_cluster(run, model, &cluster, &setup, status));
-    } else {
-        PS_TRY(ps_cost_setup_gpu(run, model, options->gpu, &setup, status));
-    }
-    ps_cost_report report = {.model = model->name,
-                             .gpu = setup.group.gpu.name,
-                             .micro_batch_size = setup.layout.micro_batch_size,
-                             .seq_length = setup.job.seq_length,
-                             .tp = setup.layout.tp};
-    PS_TRY(explain_layers(run, model, &setup, &report, status));
-    if (run->common->json)
-        return ps_cost_json(run->out, &report, status);
-    ps_cost_text(run->out, run->arena, &report);
-    return PS_OK;
-}
-
 static ps_code refuse_options(const ps_run *run, const char *what, const char *const *name, ps_status *status)
 {
     for (; *name; name++)
@@ -145,7 +120,7 @@ static ps_code refuse_options(const ps_run *run, const char *what, const char *c
 
 static ps_code refuse_cost_options(const ps_run *run, const char *what, ps_status *status)
 {
-    static const char *const names[] = {"cost", "cluster", NULL};
+    static const char *const names[] = {"cost", "cluster", "calibration", "model", "device", NULL};
     if (run->parsed.num_job_settings > 0)
         return ps_fail(status, PS_USAGE, "conflicting-options", "--%s is for --cost", run->parsed.job_setting[0].name);
     return refuse_options(run, what, names, status);
@@ -155,11 +130,14 @@ static ps_code show_model(ps_run *run, const ps_model *model, ps_status *status)
 {
     static const char *const always[] = {"nodes", "nic", NULL};
     static const char *const names[] = {"gpu", "nodes", "nic", NULL};
+    static const char *const of_a_plan[] = {"model", "device", NULL};
     const show_options *options = run->parsed.values;
     if (options->cost) {
+        PS_TRY(refuse_options(run, "a model", of_a_plan, status));
         if (!options->cluster)
             PS_TRY(refuse_options(run, "a GPU type alone", always, status));
-        return show_cost(run, model, status);
+        const ps_show_cost what = cost_options_of(run);
+        return ps_show_model_cost(run, model, &what, status);
     }
     PS_TRY(refuse_cost_options(run, "a model without --cost", status));
     PS_TRY(refuse_options(run, "a model without --cost", names, status));
@@ -178,10 +156,29 @@ static ps_code show_cluster(ps_run *run, const ps_cluster *cluster, ps_status *s
     return PS_OK;
 }
 
+// A plan's costs are those of its own job and GPU.
+static ps_code show_plan_cost(ps_run *run, const ps_plan *plan, ps_status *status)
+{
+    static const char *const names[] = {"calibration", NULL};
+    static const char *const of_a_cluster[] = {"gpu", "nodes", "nic", NULL};
+    const show_options *options = run->parsed.values;
+    const ps_show_cost what = cost_options_of(run);
+    if (run->parsed.num_job_settings > 0)
+        return ps_fail(status, PS_USAGE, "conflicting-options", "--%s is for a model: a plan has its own job",
+                       run->parsed.job_setting[0].name);
+    PS_TRY(refuse_options(run, "the memory of a plan", names, status));
+    if (!options->cluster)
+        PS_TRY(refuse_options(run, "a plan", of_a_cluster, status));
+    return ps_show_plan_cost(run, plan, &what, status);
+}
+
 static ps_code show_plan(ps_run *run, const ps_plan *plan, ps_status *status)
 {
     static const char *const names[] = {"gpu", "nodes", "nic", NULL};
-    PS_TRY(refuse_cost_options(run, "a plan", status));
+    const show_options *options = run->parsed.values;
+    if (options->cost)
+        return show_plan_cost(run, plan, status);
+    PS_TRY(refuse_cost_options(run, "a plan without --cost", status));
     PS_TRY(refuse_options(run, "a plan", names, status));
     if (run->common->json)
         return ps_plan_write_json(plan, NULL, run->out, status);
@@ -263,6 +260,8 @@ static ps_code run_show(ps_run *run, ps_status *status)
         return ps_fail_hint(status, "pipesched show --list has the names");
     }
     PS_TRY(ps_run_stdin_once(run, options->cluster, status));
+    PS_TRY(ps_run_stdin_once(run, options->calibration, status));
+    PS_TRY(ps_run_stdin_once(run, options->model, status));
     const char *name = run->parsed.operand[0];
     bool is_path = strcmp(name, "-") == 0 || strchr(name, '/') || ps_file_exists(name);
     return is_path ? show_file(run, name, status) : show_name(run, name, status);
@@ -274,11 +273,13 @@ const ps_command ps_command_show = {
     .summary = "what was understood of a model, cluster or plan",
     .about =
         "Prints what was understood of a file or a built-in name: parameters per kind of layer, GPUs and links with "
-        "the origin of every figure, or the summary of a plan. With --cost, every term of what a layer costs.",
+        "the origin of every figure, or the summary of a plan. With --cost, every term of what a layer costs, or of what a plan's fullest "
+        "device holds, and what the cost model covers and what not (-q: without that).",
     .examples = "pipesched show --list\n"
                 "pipesched show llama-3.1-8b\n"
                 "pipesched show 8x8xH100-SXM5-80GB --nic 400Gb/s --json\n"
-                "pipesched show llama-3.1-8b --cost --gpu H100-SXM5-80GB --seq-length 8192",
+                "pipesched show llama-3.1-8b --cost --gpu H100-SXM5-80GB --seq-length 8192\n"
+                "pipesched show plan.json --cost --device 0",
     .max_operands = 1,
     .groups = groups,
     .options_size = sizeof(show_options),

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/job_options.h"
+#include "pipesched/calibration.h"
 
 static bool gives_all_times(const ps_model *model)
 {
@@ -86,4 +87,13 @@ ps_code ps_cost_setup_gpu(ps_run *run, const ps_model *model, const char *gpu, p
     }
     *out = (ps_cost_setup){.group = {.name = "any", .gpu = {.name = "any", .fabric = "none"}, .gpus_per_node = 1}};
     return set_up(run, model, out, status);
+}
+
+ps_code ps_cost_setup_calibrate(ps_run *run, const char *path, ps_model *model, ps_cost_setup *setup, ps_status *status)
+{
+    ps_calibration *calibration = ps_new(run->arena, ps_calibration, 1);
+    PS_TRY(ps_calibration_load(run->arena, path, calibration, status));
+    PS_TRY(ps_calibration_check(calibration, &setup->group.gpu, setup->job.precision, NULL, status));
+    setup->job.calibration = calibration;
+    return ps_calibration_join(run->arena, calibration, &setup->group, model, status);
 }

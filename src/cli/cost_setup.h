@@ -23,5 +23,9 @@ ps_code ps_cost_setup_gpu(ps_run *run, const ps_model *model, const char *gpu, p
 // The same on the first group of a cluster.
 ps_code ps_cost_setup_cluster(ps_run *run, const ps_model *model, const ps_cluster *cluster, ps_cost_setup *out,
                               ps_status *status);
+// With what a calibration file says of that GPU: factors of times, curves of collectives, and layers, which join
+// `model`. Refuses another GPU type or precision.
+ps_code ps_cost_setup_calibrate(ps_run *run, const char *path, ps_model *model, ps_cost_setup *setup,
+                                ps_status *status);
 
 #endif

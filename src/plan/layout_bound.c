@@ -84,12 +84,16 @@ static ps_layer_cost share_of(const ps_candidate *candidate)
 {
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
     int32_t pp = ps_layout_folded(&candidate->layout).pp;
-    return (ps_layer_cost){
-        .parameters = total->parameters / pp,
+    ps_layer_cost share = {
+        .parameters = (total->parameters - total->expert_parameters - total->frozen_parameters) / pp,
+        .expert_parameters = total->expert_parameters / pp,
+        .frozen_parameters = total->frozen_parameters / pp,
         .parameter_bytes = total->parameter_bytes / pp,
         .gradient_bytes = total->gradient_bytes / pp,
         .optimizer_bytes = total->optimizer_bytes / pp,
     };
+    share.parameters += share.expert_parameters + share.frozen_parameters;
+    return share;
 }
 
 // The mean over the ranks of times that are rounded on each may be so much below the rounded time of a mean share.
@@ -106,6 +110,24 @@ static int64_t exposed(const ps_candidate *candidate, const ps_job *job, int64_t
     return transfer > op + ROUNDING_NS ? transfer - op - ROUNDING_NS : 0;
 }
 
+// What each rank pays once, were all shares even. The optimizer's part is linear, so that some rank pays no less. A
+// rank without experts, or beside adapters with embeddings alone, reduces none and is spared even the latency: several
+// ranks are only sure to reduce the rest.
+static ps_iteration_cost once_of(const ps_plan_context *context, const ps_candidate *candidate)
+{
+    const ps_layout *layout = &candidate->layout;
+    ps_layer_cost share = share_of(candidate);
+    ps_iteration_cost once = ps_cost_iteration(context->group, context->job, layout, &share);
+    if (layout->pp == 1 || (share.expert_parameters == 0 && share.frozen_parameters == 0))
+        return once;
+    share.parameters -= share.expert_parameters;
+    share.expert_parameters = 0;
+    ps_iteration_cost dense = ps_cost_iteration(context->group, context->job, layout, &share);
+    once.reduce_ns = share.frozen_parameters > 0 ? 0 : dense.reduce_ns;
+    once.gather_ns = share.frozen_parameters > 0 ? 0 : dense.gather_ns;
+    return once;
+}
+
 // With one stage a rank its last op makes its last gradients, and its next one needs its first parameters. Several
 // stages hide reductions and gathers beside each other's ops, as far as anybody knows before they are ordered.
 static even_share share_of_iteration(const ps_plan_context *context, const ps_candidate *candidate)
@@ -113,8 +135,7 @@ static even_share share_of_iteration(const ps_plan_context *context, const ps_ca
     const ps_layout *layout = &candidate->layout;
     const ps_job *job = context->job;
     const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
-    ps_layer_cost share = share_of(candidate);
-    ps_iteration_cost once = ps_cost_iteration(context->group, job, layout, &share);
+    ps_iteration_cost once = once_of(context, candidate);
     int64_t overhead = job->op_overhead_ns;
     int32_t holders = ps_layout_folded(layout).pp;
     int32_t microbatches = ps_layout_stage_microbatches(layout);
@@ -169,29 +190,34 @@ static int descending(const void *a, const void *b)
 }
 
 // Without a barrier a rank's own steps go with its own work, which a bound on the busiest rank may then count: what of
-// the optimizer falls on a parameter, shared out over the micro-batches.
-static double step_ns_per_parameter(const ps_plan_context *context, const ps_candidate *candidate)
+// the optimizer falls on each layer, shared out over the micro-batches. NULL: nothing.
+static const int64_t *steps_of_layers(ps_arena *arena, const ps_plan_context *context, const ps_candidate *candidate)
 {
     const ps_layout *layout = &candidate->layout;
-    const ps_layer_cost *total = &candidate->table->prefix[candidate->table->num_layers];
-    if (context->job->optimizer_barrier || layout->pp == 1 || total->parameters == 0)
-        return 0;
-    int64_t step = ps_cost_iteration(context->group, context->job, layout, total).optimizer_ns;
-    return (double)step / (double)total->parameters / ps_layout_stage_microbatches(layout);
+    const ps_cost_table *table = candidate->table;
+    if (context->job->optimizer_barrier || layout->pp == 1)
+        return NULL;
+    int64_t *step = ps_new_raw(arena, int64_t, table->num_layers);
+    for (int32_t layer = 0; layer < table->num_layers; layer++) {
+        ps_layer_cost alone = table->layer[layer];
+        alone.copy_parameters = 0; // its owner may be on the same rank
+        int64_t ns = ps_cost_iteration(context->group, context->job, layout, &alone).optimizer_ns;
+        step[layer] = (ns > 0 ? ns - 1 : 0) / ps_layout_stage_microbatches(layout); // it was rounded
+    }
+    return step;
 }
 
 // Least largest load of `devices` devices for any placement of layers on them: an even share; and, for every q, two
 // facts of counting: some device has at least ceil(n / devices) layers, and of the q * devices + 1 largest layers some
 // device has q + 1.
-static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices, double step_ns)
+static int64_t any_placement_load(ps_arena *arena, const ps_cost_table *table, int32_t devices, const int64_t *step)
 {
     int32_t layers = table->num_layers;
     int64_t *work = ps_new_raw(arena, int64_t, layers);
     int64_t *prefix = ps_new_raw(arena, int64_t, layers + 1);
     prefix[0] = 0;
     for (int32_t layer = 0; layer < layers; layer++)
-        work[layer] =
-            ps_layer_work_ns(&table->layer[layer]) + (int64_t)(step_ns * (double)table->layer[layer].parameters);
+        work[layer] = ps_layer_work_ns(&table->layer[layer]) + (step ? step[layer] : 0);
     qsort(work, (size_t)layers, sizeof *work, descending);
     for (int32_t layer = 0; layer < layers; layer++)
         prefix[layer + 1] = prefix[layer] + work[layer];
@@ -219,11 +245,11 @@ void ps_layout_bound_quick(ps_arena *arena, const ps_plan_context *context, ps_c
     int64_t stages = ps_layout_cuts(layout);
     int64_t hop = least_hop(context, candidate);
 
-    double step_ns = step_ns_per_parameter(context, candidate);
-    int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp, step_ns),
+    const int64_t *step = steps_of_layers(arena, context, candidate);
+    int64_t load = ps_add_saturating(any_placement_load(arena, table, ps_layout_folded(layout).pp, step),
                                      ps_multiply_saturating(overhead * ops_of(candidate), layout->vp));
     load = ps_multiply_saturating(load, ps_layout_stage_microbatches(layout));
-    if (step_ns > 0 && load > layout->vp) // each stage's own step is rounded
+    if (step && load > layout->vp) // each stage's own step is rounded
         load -= layout->vp;
     int64_t hops = 0; // a V's turn is none
     for (int32_t stage = 0; stage + 1 < stages; stage++)

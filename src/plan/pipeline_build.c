@@ -31,6 +31,8 @@ ps_layer_cost ps_stage_cost(const ps_cost_table *table, const ps_job *job, int32
         .held_after_backward_input_bytes = b->held_after_backward_input_bytes - a->held_after_backward_input_bytes,
         .output_bytes = table->layer[end - 1].output_bytes,
         .parameters = b->parameters - a->parameters,
+        .expert_parameters = b->expert_parameters - a->expert_parameters,
+        .frozen_parameters = b->frozen_parameters - a->frozen_parameters,
         .parameter_bytes = b->parameter_bytes - a->parameter_bytes,
         .gradient_bytes = b->gradient_bytes - a->gradient_bytes,
         .optimizer_bytes = b->optimizer_bytes - a->optimizer_bytes,

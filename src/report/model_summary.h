@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "pipesched/arena.h"
-#include "pipesched/cost.h"
 #include "pipesched/model.h"
 #include "pipesched/status.h"
 
@@ -17,19 +16,5 @@ void ps_model_text(FILE *file, ps_arena *arena, const ps_model *model, bool verb
 
 // For each of `count` names the index of the first that equals it. O(count log count).
 const int32_t *ps_first_of_each(ps_arena *arena, const char *const *name, int32_t count);
-
-// The terms of the cost of one layer of each type, as ps_cost_explain() gives them.
-typedef struct ps_cost_report {
-    const char *model;
-    const char *gpu;
-    int64_t micro_batch_size;
-    int64_t seq_length;
-    int32_t tp;
-    int32_t num_layers;
-    const ps_cost_terms *layer; // [num_layers]
-} ps_cost_report;
-
-ps_code ps_cost_json(FILE *file, const ps_cost_report *report, ps_status *status);
-void ps_cost_text(FILE *file, ps_arena *arena, const ps_cost_report *report);
 
 #endif
