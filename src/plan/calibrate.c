@@ -276,7 +276,8 @@ ps_code ps_calibrate(ps_arena *arena, const ps_model *model, const ps_cluster *c
         return ps_fail_at(status, cluster->source, 0, 0, "/groups");
     }
     c.predictor = (ps_run_predictor){.model = model, .group = &cluster->group[0], .calibration = out, .runs = &c.runs};
-    c.problem = (ps_fit_problem){.doubt = ps_cost_expected_error(c.predictor.group->gpu.name),
+    // What is to be expected is twice the standard deviation.
+    c.problem = (ps_fit_problem){.doubt = ps_cost_expected_error(c.predictor.group->gpu.name) / 2,
                                  .predict = ps_run_predict,
                                  .context = &c.predictor,
                                  .threads = threads};

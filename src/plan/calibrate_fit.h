@@ -22,7 +22,7 @@ typedef struct ps_fit_problem {
     const double *measured; // [runs] seconds, above 0
     const bool *kept_out;   // [runs] not fitted to, but predicted
     const bool *filled;     // [runs] a pipeline with enough micro-batches to show what a layer takes
-    double doubt;           // how far off shipped constants are for this GPU type, a share
+    double doubt;           // standard deviation of frameworks from the shipped constants, a share
     ps_predict_fn predict;
     void *context;
     int32_t threads;

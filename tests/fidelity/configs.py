@@ -51,13 +51,13 @@ def era(row):
 
 
 def precision(row):
-    """As the note says; bf16 otherwise, fp16 in 2020."""
+    """As the note says; bf16 otherwise, fp16 in 2020 and in the zero-bubble runs."""
     text = row.facts.get("precision", "").split("(")[0].lower()
     if text:
         return text
     if row.has("fp8"):
         return "fp8"
-    return "fp16" if era(row) == "2020" else "bf16"
+    return "fp16" if era(row) == "2020" or framework(row) == "zero-bubble" else "bf16"
 
 
 def split(blocks, stages, short_ends):
@@ -138,7 +138,7 @@ def _switches(row, tp, pp, dp):
     flag = {True: "on", False: "off"}
     return {
         "--precision": precision(row), "--attention": "flash" if modern else "unfused", "--zero": str(_zero(row, dp, pp)),
-        "--grad-dtype": "bf16" if era(row) == "2020" or recipe else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
+        "--grad-dtype": "bf16" if precision(row) == "fp16" or recipe else "fp32", "--sequence-parallel": flag[parallel and tp > 1],
         "--overlap-grad-sync": flag[modern], "--overlap-tp": flag[tuned and parallel and tp > 1],
         "--optimizer-barrier": flag[barrier], "--overlap-p2p": flag[_overlaps_p2p(row)],
     }

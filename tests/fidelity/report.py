@@ -15,6 +15,7 @@ import rows as row_files
 from calibrated import print_calibrated
 from errors import Unpredictable
 from judge import Judged, print_memory, print_order, print_time
+from others import print_others
 from predict import Tool
 from rules import print_rules
 
@@ -91,6 +92,7 @@ def main():
     passed = [print_time(judged), print_memory(judged), print_order(judged)]
     if options.calibrated:
         passed.append(print_calibrated(judged, every, options.program))
+    print_others(judged)
     print_missing(judged)
     return 0 if all(passed) else 1
 

@@ -85,15 +85,15 @@ static fitted fit_to(ps_arena *arena, int32_t count, const double factor[PS_FACT
     return fit;
 }
 
-// One run is believed 0.8 of the way where shipped constants are 10 % off: 0.1^2 / (0.1^2 + 0.05^2).
+// One run is believed half of the way where 10 % are to be expected: 0.05^2 / (0.05^2 + 0.05^2).
 static void one_run_scales_matrix_products_most_of_the_way(void **state)
 {
     const double slow[PS_FACTORS] = {1.17, 1, 1, 1, 1, 1, 1};
     fitted fit = fit_to(*state, 1, slow, NULL);
     double gemm = fit.calibration.factor[PS_FACTOR_GEMM];
-    assert_true(gemm > 1.12 && gemm < 1.15);
+    assert_true(gemm > 1.06 && gemm < 1.1);
     double left = log(1 - fit.calibration.error) / log(1 - fit.report.error_before);
-    assert_float_equal(left, 0.2, 0.001);
+    assert_float_equal(left, 0.5, 0.001);
     assert_true(fit.report.error_before > 0.05);
     assert_true(fit.calibration.leave_one_out < 0);
     for (int factor = PS_FACTOR_ATTENTION; factor < PS_FACTORS; factor++)
@@ -105,7 +105,7 @@ static void a_few_runs_take_the_median(void **state)
     const double slow[PS_FACTORS] = {1.1, 1, 1, 1, 1, 1, 1};
     const double error[] = {1.0, 1.02, 0.985};
     fitted fit = fit_to(*state, 3, slow, error);
-    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.1, 0.02);
+    assert_float_equal(fit.calibration.factor[PS_FACTOR_GEMM], 1.075F, 0.01F); // three are believed by 0.75
     assert_true(fit.calibration.error < fit.report.error_before);
 }
 
@@ -122,8 +122,8 @@ static void many_runs_move_all_factors(void **state)
 static void factors_stay_within_bounds_and_say_so(void **state)
 {
     const double ones[PS_FACTORS] = {1, 1, 1, 1, 1, 1, 1};
-    const double error[] = {2.6};
-    fitted fit = fit_to(*state, 1, ones, error);
+    const double error[] = {2.95, 2.95, 2.95};
+    fitted fit = fit_to(*state, 3, ones, error);
     assert_true(fit.calibration.factor[PS_FACTOR_GEMM] <= PS_FACTOR_MOST);
     assert_true(fit.report.num_warnings > 0);
     assert_non_null(strstr(fit.report.warning[0], "bound"));

@@ -58,6 +58,8 @@ static void explain_llama(explained *to)
     layout.zero = 3;
     layout.cp = 8;
     explain(to, &model, &job, &layout);
+    job.repeat_kv = true;
+    explain(to, &model, &job, &layout);
     job.seq_length = 64; // which takes the GPU less time than the host
     to->kernel_seconds = 1e-6;
     explain(to, &model, &job, &layout);
