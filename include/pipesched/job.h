@@ -49,8 +49,6 @@ typedef enum ps_recompute_part {
 } ps_recompute_part;
 enum { PS_RECOMPUTE_PARTS = 8 };
 
-enum { PS_PACKED_MAX = 4096 };
-
 typedef struct ps_calibration ps_calibration; // calibration.h
 
 typedef struct ps_job {
@@ -89,14 +87,12 @@ typedef struct ps_job {
     double expert_capacity;  // tokens an expert takes, by the mean; 0: all that come
     double expert_imbalance; // tokens of the busiest expert parallel rank by the mean; 1: balanced
     int64_t lora_rank;       // above 0: weights are frozen, adapters of this rank are trained
-    int32_t num_packed;      // sequences packed into one; 0: not packed
-    const int32_t *packed;   // [num_packed] their tokens; the sum is at most seq_length
-    int32_t sequence_chunks; // parts into which a causal sequence is cut; 1: whole
+    int64_t packed_length; // tokens of the documents packed into one sequence, which see only themselves; 0: not packed
     bool optimizer_barrier;
     bool extrapolate;                  // measurements beyond their sizes
     const ps_calibration *calibration; // NULL: shipped constants
     bool offload_optimizer;            // its state lives in host memory and is stepped there
-    double offload_activations;        // share of what a layer holds that waits in host memory
+    int64_t offload_activations_ppm;   // of what a layer holds, what waits in host memory, in millionths
     int64_t memory_reserve_bytes;      // context and communicators; per device
     int64_t memory_framework_bytes;    // allocated beside the model: workspaces, small buffers
     int64_t memory_fragmentation_ppm;  // what the framework's allocator reserves beyond what is allocated, by that

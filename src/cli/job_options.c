@@ -60,6 +60,13 @@
 #define ROW_LOSS JOB("loss", "NAME", "fused", "cross-entropy in one kernel, or plain: in several on 32-bit logits")
 #define ROW_CUDA_GRAPHS JOB("cuda-graphs", "on|off", "off", "kernels of a layer are launched as one captured graph")
 #define ROW_LORA_RANK JOB("lora-rank", "N", "0", "above 0: weights are frozen, adapters of this rank are trained")
+#define ROW_PACKED_LENGTH                                                                                                \
+    JOB("packed-length", "N", "0",                                                                                       \
+        "tokens of the documents packed into a sequence, which see only themselves; of unequal ones the sum of squares " \
+        "by the sum")
+#define ROW_OFFLOAD_ACTIVATIONS                                                                                        \
+    JOB("offload-activations", "SHARE", "0",                                                                           \
+        "of what layers hold for the backward, what waits in host memory; PCIe takes it there and back beside the passes")
 #define ROW_OFFLOAD_OPTIMIZER                                                                                          \
     JOB("offload-optimizer", "on|off", "off", "optimizer state lives in host memory and is stepped there")
 #define ROW_EXTRAPOLATE JOB("extrapolate", "on|off", "off", "use measurements beyond their sizes")
@@ -95,6 +102,8 @@ static const ps_option all[] = {
     ROW_LOSS,
     ROW_CUDA_GRAPHS,
     ROW_LORA_RANK,
+    ROW_PACKED_LENGTH,
+    ROW_OFFLOAD_ACTIVATIONS,
     ROW_OFFLOAD_OPTIMIZER,
     JOB("overlap-grad-sync", "on|off", "on", "hide the reduction of gradients behind the backward"),
     ROW_OVERLAP_TP,
@@ -152,6 +161,8 @@ static const ps_option for_cost[] = {
     ROW_LOSS,
     ROW_CUDA_GRAPHS,
     ROW_LORA_RANK,
+    ROW_PACKED_LENGTH,
+    ROW_OFFLOAD_ACTIVATIONS,
     ROW_OFFLOAD_OPTIMIZER,
     ROW_EXTRAPOLATE,
 };

@@ -45,6 +45,8 @@ static const ps_cost_effect effects[] = {
     TIME("agreement on the gradient norm", PS_COVER_PLAN, "barrier_ms"),
     TIME("optimizer step", PS_COVER_PLAN, "optimizer_ms"),
     TIME("gathering of stepped parameters", PS_COVER_PLAN, "param_gather_exposed_ms"),
+    TIME("copies of activations to the host", PS_COVER_OPTION, "offload-activations"),
+    TIME("documents packed into a sequence", PS_COVER_OPTION, "packed-length"),
     TIME("busiest expert of uneven routing", PS_COVER_OPTION, "expert-imbalance"),
     TIME("work of the framework for each op", PS_COVER_OPTION, "op-overhead"),
     TIME("waiting for sends", PS_COVER_OPTION, "p2p-wait"),
@@ -90,7 +92,7 @@ static const ps_cost_effect effects[] = {
     MEMORY("buffers of pipeline transfers", PS_COVER_NONE, "two tensors between stages, within the reserve"),
     MEMORY("copies of weights in 8 or 4 bits", PS_COVER_NONE, "a weight takes 2 bytes, and nothing more"),
     MEMORY("bucket padding, unevenness of shards", PS_COVER_NONE, "shards are exact shares"),
-    MEMORY("activations in host memory", PS_COVER_NONE, "nothing but the optimizer is offloaded"),
+    MEMORY("activations in host memory", PS_COVER_OPTION, "offload-activations"),
     MEMORY("host memory, page-locked buffers", PS_COVER_NONE, "host memory has no limit here"),
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "cost/communication.h"
+#include "cost/constants.h"
 #include "cost/measurements.h"
 #include "cost/predicted.h"
 #include "cost/state.h"
@@ -173,6 +174,27 @@ static void add_given_memory(const ps_rank_view *view, const ps_layer *layer, ps
     add_given_bytes(ledger, PS_QUANTITY_OUTPUT, layer->output_bytes);
 }
 
+// Copies to the host run beside the forward, copies back beside the backward; one layer's share is back at a time.
+static void add_offload(const ps_rank_view *view, ps_ledger *ledger)
+{
+    static const char beyond[] = "offload: share of what is held / PCIe rate, beyond the pass that hides it";
+    double share = (double)view->job->offload_activations_ppm / 1e6;
+    double bytes = share * ledger->sum[PS_QUANTITY_HELD_FORWARD];
+    double pcie = view->group->gpu.pcie_bytes_per_s.value;
+    double seconds = bytes / (pcie > 0 ? pcie : PS_COST_LINK_BYTES_PER_S);
+    double backward = ledger->sum[PS_QUANTITY_BACKWARD_INPUT] + ledger->sum[PS_QUANTITY_BACKWARD_WEIGHT] +
+                      ledger->sum[PS_QUANTITY_RECOMPUTE];
+
+    if (bytes <= 0)
+        return;
+    if (seconds > ledger->sum[PS_QUANTITY_FORWARD])
+        ps_ledger_add(ledger, PS_QUANTITY_FORWARD, beyond, seconds - ledger->sum[PS_QUANTITY_FORWARD]);
+    if (seconds > backward)
+        ps_ledger_add(ledger, PS_QUANTITY_BACKWARD_INPUT, beyond, seconds - backward);
+    ps_ledger_add(ledger, PS_QUANTITY_HELD_FORWARD, "offload: share that waits in host memory", -bytes);
+    ps_ledger_add(ledger, PS_QUANTITY_TRANSIENT, "offload: what is back for this layer", bytes);
+}
+
 ps_code ps_layer_terms(const ps_rank_view *view, const ps_model *model, int32_t layer, ps_ledger *ledger,
                        ps_time_source *source, ps_status *status)
 {
@@ -189,6 +211,7 @@ ps_code ps_layer_terms(const ps_rank_view *view, const ps_model *model, int32_t 
     }
     memset(ledger->closed, 0, sizeof ledger->closed); // what follows comes on top of given figures too
     add_zero3_exposed(view, weights, ledger);
+    add_offload(view, ledger);
     ps_state_terms(view, weights, ledger);
     return PS_OK;
 }

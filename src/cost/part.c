@@ -53,20 +53,10 @@ double ps_causal_keys(double length, double window)
 
 double ps_part_keys(const ps_part *part)
 {
-    const ps_job *job = part->view->job;
-    double window = (double)part->block->sliding_window;
-    bool whole = part->block->bidirectional;
+    double packed = (double)part->view->job->packed_length;
+    double length = packed > 0 && packed < part->sequence && part->block->sequence == 0 ? packed : part->sequence;
 
-    if (job->num_packed == 0 || part->block->sequence > 0)
-        return whole ? part->sequence : ps_causal_keys(part->sequence, window);
-    double tokens = 0;
-    double pairs = 0;
-    for (int32_t i = 0; i < job->num_packed; i++) {
-        double length = (double)job->packed[i];
-        tokens += length;
-        pairs += length * (whole ? length : ps_causal_keys(length, window));
-    }
-    return tokens > 0 ? pairs / tokens : 0;
+    return part->block->bidirectional ? length : ps_causal_keys(length, (double)part->block->sliding_window);
 }
 
 double ps_part_roofline(double compute_seconds, double memory_seconds)

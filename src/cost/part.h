@@ -34,7 +34,7 @@ bool ps_part_recomputes(const ps_part *part, ps_recompute_part which);
 bool ps_part_begin_recompute(const ps_part *part, ps_recompute_part which); // returns what `end` takes
 void ps_part_end_recompute(const ps_part *part, bool outer);
 
-// Keys that a query sees on average under the block's mask: the mean over packed sequences where the job packs them.
+// Keys that a query sees on average under the block's mask, of its own document where the job packs them.
 double ps_part_keys(const ps_part *part);
 // The same for one sequence of `length` tokens: half of it under a causal mask, or a window's ramp and plateau.
 double ps_causal_keys(double length, double window);

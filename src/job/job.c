@@ -30,7 +30,6 @@ void ps_job_init(ps_job *job)
                     .p2p_wait_ns = 250000,
                     .recompute_parts = PS_RECOMPUTE_CORE_ATTENTION,
                     .expert_imbalance = 1,
-                    .sequence_chunks = 1,
                     .optimizer_barrier = true,
                     .memory_framework_bytes = INT64_C(300) << 20,
                     .memory_fragmentation_ppm = 50000,

@@ -95,6 +95,8 @@ const job_option ps_job_options[] = {
     {"loss", JOB_SWITCH, FIELD(fused_loss), 0, 0, losses, NULL},
     {"cuda-graphs", JOB_SWITCH, FIELD(cuda_graphs), 0, 0, switches, NULL},
     {"lora-rank", JOB_INT64, FIELD(lora_rank), 0, PS_MAX_DIMENSION, NULL, NULL},
+    {"packed-length", JOB_INT64, FIELD(packed_length), 0, PS_MAX_SEQUENCE, NULL, NULL},
+    {"offload-activations", JOB_SHARE, FIELD(offload_activations_ppm), 0, 1000000, NULL, NULL},
     {"offload-optimizer", JOB_SWITCH, FIELD(offload_optimizer), 0, 0, switches, NULL},
     {"overlap-grad-sync", JOB_SWITCH, FIELD(overlap_grad_sync), 0, 0, switches, NULL},
     {"overlap-tp", JOB_SWITCH, FIELD(overlap_tp), 0, 0, switches, NULL},

@@ -120,6 +120,8 @@ static const ps_field JOB[] = {
      .element_size = sizeof(bool)},
     BOOL("cuda_graphs", ps_job, cuda_graphs),
     LONG("lora_rank", ps_job, lora_rank, 0, PS_MAX_DIMENSION),
+    LONG("packed_length", ps_job, packed_length, 0, PS_MAX_SEQUENCE),
+    LONG("offload_activations_ppm", ps_job, offload_activations_ppm, 0, 1000000),
     BOOL("offload_optimizer", ps_job, offload_optimizer),
     BOOL("optimizer_barrier", ps_job, optimizer_barrier),
     BOOL("extrapolate", ps_job, extrapolate),

@@ -355,9 +355,52 @@ static void eight_bits_halve_what_is_gathered(void **state)
                 1e-9);
 }
 
+// Documents of a quarter of the sequence: a query sees an eighth of it instead of half.
+static void packed_documents_shorten_only_attention(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = flops_only();
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    ps_layer_cost whole = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    job.packed_length = 2048;
+    ps_layer_cost packed = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    double ramp = (8192 + PS_COST_FLASH_RAMP_TOKENS) / 8192;
+    double saved = ramp * 4.0 * 8192 * (4096 - 1024) * 4096 / (312e12 * 0.74) * 1e9;
+    assert_near((double)(whole.forward_ns - packed.forward_ns), saved, 1e-4);
+    assert_int_equal(whole.backward_weight_ns, packed.backward_weight_ns);
+    job.packed_length = 8192;
+    assert_int_equal(cost_of(*state, &model, &group, &job, &layout).layer[1].forward_ns, whole.forward_ns);
+}
+
+// What waits in host memory is not held; copies show where they take longer than the pass beside them.
+static void offloaded_activations_cost_what_no_pass_hides(void **state)
+{
+    ps_block block = llama3_8b_block();
+    ps_model model = transformer(*state, &block, 1, false);
+    ps_group group = h100_group(1);
+    ps_layout layout = plain_layout();
+    ps_job job = plain_job(8192);
+    ps_layer_cost here = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    job.offload_activations_ppm = 500000;
+    group.gpu.pcie_bytes_per_s.value = 1e12; // hidden
+    ps_layer_cost half = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_near((double)half.held_after_forward_bytes, (double)here.held_after_forward_bytes / 2, 1e-6);
+    assert_int_equal(half.forward_ns, here.forward_ns);
+    assert_int_equal(half.backward_input_ns, here.backward_input_ns);
+    group.gpu.pcie_bytes_per_s.value = 1e9;
+    ps_layer_cost slow = cost_of(*state, &model, &group, &job, &layout).layer[1];
+    assert_near((double)slow.forward_ns, (double)here.held_after_forward_bytes / 2, 1e-6);
+    assert_near((double)(slow.backward_input_ns + slow.backward_weight_ns), (double)here.held_after_forward_bytes / 2,
+                1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        test_in_arena(packed_documents_shorten_only_attention),
+        test_in_arena(offloaded_activations_cost_what_no_pass_hides),
         test_in_arena(gathering_keys_holds_all_of_them),
         test_in_arena(eight_bits_halve_what_is_gathered),
         test_in_arena(tiles_leave_the_last_round_idle),

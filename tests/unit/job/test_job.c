@@ -105,7 +105,12 @@ static void degrees_and_parts_of_experts_context_and_recompute(void **state)
             {"overlap-ep", "on"}, {"moe-parallel", "head"}, {"expert-capacity", "1.25"}, {"expert-imbalance", "1.5"},
             {"precision", "mxfp8"}, {"recompute", "selective"}, {"recompute-parts", "norm,core-attention"},
             {"loss", "plain"}, {"cuda-graphs", "on"}, {"lora-rank", "16"}, {"offload-optimizer", "on"},
-            {"memory-framework", "1GiB"}, {"memory-fragmentation", "0.1"});
+            {"memory-framework", "1GiB"}, {"memory-fragmentation", "0.1"}, {"packed-length", "512"},
+            {"offload-activations", "25%"}, {"repeat-kv", "on"}, {"kernels", "eager"}, {"p2p-wait", "1ms"});
+    assert_int_equal(job.packed_length, 512);
+    assert_int_equal(job.offload_activations_ppm, 250000);
+    assert_true(job.repeat_kv && !job.fused_kernels);
+    assert_int_equal(job.p2p_wait_ns, 1000000);
     assert_int_equal(job.cp.count, 2);
     assert_int_equal(job.cp.value[1], 2);
     assert_int_equal(job.ep.value[0], 8);
