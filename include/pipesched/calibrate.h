@@ -16,6 +16,8 @@
 #include "pipesched/cluster.h"
 #include "pipesched/job.h"
 #include "pipesched/model.h"
+#include "pipesched/nccl_tests.h"
+#include "pipesched/profile.h"
 #include "pipesched/status.h"
 
 typedef struct ps_measured_run {
@@ -65,5 +67,24 @@ typedef struct ps_calibration_report {
 // that cannot be this run's, runs-too-few for one run without a pipeline that is filled, runs-disagree.
 ps_code ps_calibrate(ps_arena *arena, const ps_model *model, const ps_cluster *cluster, const ps_measured_runs *runs,
                      int32_t threads, ps_calibration *out, ps_calibration_report *report, ps_status *status);
+
+// What a calibration takes in beside runs.
+typedef struct ps_calibration_sources {
+    ps_nccl_tests tests;  // count 0: none
+    ps_profile profile;   // num_measurements 0: none
+    int32_t num_warnings; // of what is left out, and of curves that no group of this cluster can use
+    const char **warning;
+} ps_calibration_sources;
+
+// The precision of a calibration without runs: the job's, or fp16 where none is given and the GPU has no bf16.
+ps_precision ps_calibration_precision(const ps_job *job, const ps_gpu *gpu);
+
+// A calibration without runs, its factors all 1: framework ("any" when NULL), GPU and precision, the curves and the
+// measured layers. ps_calibrate() fits runs on top of it. Rules calibration-gpu for tests and profiles of another GPU
+// type, calibration-precision for a profile of another precision alone, unknown-layer, duplicate-measurement,
+// unsupported-mixed-cluster.
+ps_code ps_calibration_collect(ps_arena *arena, const ps_model *model, const ps_cluster *cluster, const char *framework,
+                               ps_precision precision, ps_calibration_sources *sources, ps_calibration *out,
+                               ps_status *status);
 
 #endif

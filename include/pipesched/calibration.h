@@ -40,7 +40,7 @@ const char *ps_factor_name(ps_factor factor); // "gemm", "attention", "memory", 
 struct ps_calibration {
     const char *source;    // file
     char sha256[65];       // of its bytes
-    const char *framework; // as the runs name it: "megatron"
+    const char *framework; // as the runs name it: "megatron"; "any" without runs
     const char *gpu;       // catalog name
     ps_precision precision;
     double factor[PS_FACTORS]; // of predicted seconds; 1: as shipped

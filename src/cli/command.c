@@ -24,8 +24,11 @@ ps_code ps_run_stdin_once(const ps_run *run, const char *value, ps_status *statu
     int32_t count = value && strcmp(value, "-") == 0;
     for (int32_t index = 0; index < run->parsed.num_operands; index++)
         count += strcmp(run->parsed.operand[index], "-") == 0;
-    if (count <= 1)
-        return PS_OK;
+    return count <= 1 ? PS_OK : ps_run_stdin_again(status);
+}
+
+ps_code ps_run_stdin_again(ps_status *status)
+{
     ps_fail(status, PS_USAGE, "stdin-twice", "standard input can be read only once, and - stands for it twice");
     return ps_fail_hint(status, "name a file for one of them");
 }

@@ -58,6 +58,7 @@ ps_code ps_run_exclude(const ps_run *run, const char *name, const char *other, p
 
 // PS_USAGE, rule stdin-twice, when more than one of the operands and `value`, that of an option or NULL, is "-".
 ps_code ps_run_stdin_once(const ps_run *run, const char *value, ps_status *status);
+ps_code ps_run_stdin_again(ps_status *status);
 
 // "pipesched: warning: text" and "pipesched: note: text" on stderr, unless -q.
 void ps_run_warn(const ps_run *run, const char *text);

@@ -108,6 +108,18 @@ static ps_code parse_choice(const ps_option *option, const char *text, int32_t *
     return near ? ps_fail_hint(status, "did you mean \"%s\"?", near) : status->code;
 }
 
+static void add_string(ps_arena *arena, ps_string_list *list, const char *text)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity > 0 ? 2 * list->capacity : 8;
+        const char **grown = ps_new(arena, const char *, list->capacity);
+        for (int32_t index = 0; index < list->count; index++)
+            grown[index] = list->value[index];
+        list->value = grown;
+    }
+    list->value[list->count++] = text;
+}
+
 static ps_code parse_value(ps_arena *arena, const ps_option *option, const char *text, void *place, ps_status *status)
 {
     list_context list = {arena, "", option->type == PS_OPTION_TIMES};
@@ -115,9 +127,13 @@ static ps_code parse_value(ps_arena *arena, const ps_option *option, const char 
     case PS_OPTION_FLAG: *(bool *)place = true; return PS_OK;
     case PS_OPTION_INT: return ps_parse_int(text, option->min, option->max, place, status);
     case PS_OPTION_STRING:
+    case PS_OPTION_STRINGS:
         if (text[0] == '\0')
             return ps_fail(status, PS_USAGE, "bad-value", "expected %s, got nothing", option->metavar);
-        *(const char **)place = text;
+        if (option->type == PS_OPTION_STRINGS)
+            add_string(arena, place, text);
+        else
+            *(const char **)place = text;
         return PS_OK;
     case PS_OPTION_CHOICE: return parse_choice(option, text, place, status);
     case PS_OPTION_RATE:

@@ -110,7 +110,7 @@ static ps_code read_option(reader *state, int32_t index, const char *value, ps_s
     const ps_option *row = state->rows->row[index];
     ps_parsed_options *out = state->out;
 
-    if (state->seen[index] && row->type != PS_OPTION_FLAG)
+    if (state->seen[index] && row->type != PS_OPTION_FLAG && row->type != PS_OPTION_STRINGS)
         return ps_fail(status, PS_USAGE, "repeated-option", "option --%s is given twice", row->name);
     if (!state->seen[index])
         out->given[out->num_given++] = row->name;

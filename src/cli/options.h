@@ -17,6 +17,7 @@ typedef enum ps_option_type {
     PS_OPTION_FLAG,     // bool
     PS_OPTION_INT,      // int64_t within [min, max]
     PS_OPTION_STRING,   // const char *, NULL when not given
+    PS_OPTION_STRINGS,  // ps_string_list; the option may be given several times
     PS_OPTION_CHOICE,   // int32_t: index into `choices`
     PS_OPTION_RATE,     // double, bytes per second
     PS_OPTION_DURATION, // int64_t ns; a bare number is seconds
@@ -32,6 +33,13 @@ typedef struct ps_number_list {
     bool bare;      // some value other than 0 had no unit
     bool with_unit; // some value had one
 } ps_number_list;
+
+// The values of an option that may be given several times, in order.
+typedef struct ps_string_list {
+    int32_t count;
+    int32_t capacity;
+    const char **value;
+} ps_string_list;
 
 typedef struct ps_option {
     const char *name; // without the dashes

@@ -36,7 +36,8 @@ ps_code ps_calibration_check(const ps_calibration *calibration, const ps_gpu *gp
         return ps_fail_hint(status, "calibrate on runs in %s, or use --precision %s", ps_precision_name(precision),
                             ps_precision_name(calibration->precision));
     }
-    if (framework && strcmp(calibration->framework, framework) != 0) {
+    bool any = strcmp(calibration->framework, "any") == 0; // collectives or layers alone
+    if (framework && !any && strcmp(calibration->framework, framework) != 0) {
         ps_fail(status, PS_ILLEGAL, "calibration-framework", "measured with %.64s, the plan is for %.64s",
                 calibration->framework, framework);
         refuse(calibration, status);

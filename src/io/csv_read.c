@@ -90,3 +90,19 @@ ps_code ps_csv_next(ps_csv_reader *reader, ps_csv_cell *cell, ps_status *status)
     }
     return PS_OK;
 }
+
+ps_code ps_csv_next_row(ps_csv_reader *reader, ps_csv_cell *cell, bool *found, ps_status *status)
+{
+    *cell = (ps_csv_cell){.row = reader->row, .column = 1, .ends_row = true};
+    *found = false;
+    while (!ps_csv_done(reader)) {
+        PS_TRY(ps_csv_next(reader, cell, status));
+        bool comment = cell->size > 0 && cell->text[0] == '#';
+        *found = !comment && (cell->size > 0 || !cell->ends_row);
+        if (*found)
+            return PS_OK;
+        while (!cell->ends_row && !ps_csv_done(reader))
+            PS_TRY(ps_csv_next(reader, cell, status));
+    }
+    return PS_OK;
+}

@@ -41,6 +41,10 @@ static inline bool ps_csv_done(const ps_csv_reader *reader)
 // csv-line-end.
 ps_code ps_csv_next(ps_csv_reader *reader, ps_csv_cell *cell, ps_status *status);
 
+// The first cell of the next row that is neither empty nor a comment, which begins with '#'; false at the end of the
+// file.
+ps_code ps_csv_next_row(ps_csv_reader *reader, ps_csv_cell *cell, bool *found, ps_status *status);
+
 // Add the place of a cell to a status just filled.
 ps_code ps_csv_fail_at(const char *source, const ps_csv_cell *cell, ps_status *status);
 

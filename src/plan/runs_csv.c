@@ -30,28 +30,6 @@ static ps_code fail_at(const csv_table *table, const ps_csv_cell *cell)
     return ps_csv_fail_at(table->reader->source, cell, table->reader->status);
 }
 
-// Rest of a comment line.
-static ps_code skip_row(csv_table *table, ps_csv_cell *cell)
-{
-    while (!cell->ends_row && !ps_csv_done(&table->csv))
-        PS_TRY(ps_csv_next(&table->csv, cell, table->reader->status));
-    return PS_OK;
-}
-
-// The first cell of the next row that is neither empty nor a comment; size 0 at the end of the file.
-static ps_code next_row(csv_table *table, ps_csv_cell *cell)
-{
-    while (!ps_csv_done(&table->csv)) {
-        PS_TRY(ps_csv_next(&table->csv, cell, table->reader->status));
-        bool comment = cell->size > 0 && cell->text[0] == '#';
-        if (!comment && (cell->size > 0 || !cell->ends_row))
-            return PS_OK;
-        PS_TRY(skip_row(table, cell));
-    }
-    *cell = (ps_csv_cell){.ends_row = true};
-    return PS_OK;
-}
-
 static bool is_own(const char *name)
 {
     return strcmp(name, "name") == 0 || strcmp(name, "framework") == 0 || strcmp(name, "gpu") == 0 ||
@@ -87,7 +65,8 @@ static ps_code add_column(csv_table *table, const ps_csv_cell *cell)
 static ps_code read_header(csv_table *table)
 {
     ps_csv_cell cell;
-    PS_TRY(next_row(table, &cell));
+    bool found = false;
+    PS_TRY(ps_csv_next_row(&table->csv, &cell, &found, table->reader->status));
     ps_csv_cell first = cell;
     PS_TRY(add_column(table, &cell));
     while (!cell.ends_row) {
@@ -162,13 +141,14 @@ ps_code ps_runs_read_csv(ps_runs_reader *reader)
 {
     csv_table table = {.reader = reader};
     ps_csv_cell cell;
+    bool found = true;
 
     PS_TRY(ps_csv_begin(&table.csv, reader->source, reader->text, reader->size, reader->status));
     PS_TRY(read_header(&table));
-    for (;;) {
-        PS_TRY(next_row(&table, &cell));
-        if (cell.size == 0 && cell.ends_row)
-            return PS_OK;
-        PS_TRY(read_run(&table, cell));
+    while (found) {
+        PS_TRY(ps_csv_next_row(&table.csv, &cell, &found, reader->status));
+        if (found)
+            PS_TRY(read_run(&table, cell));
     }
+    return PS_OK;
 }
