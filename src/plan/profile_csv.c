@@ -312,7 +312,8 @@ static ps_code fill_sets(profile_table *table, ps_profile *out)
     profile_row *row = table->row.data;
     ps_measured_layer *layer = ps_new(table->arena, ps_measured_layer, count);
 
-    qsort(row, (size_t)count, sizeof *row, compare_rows);
+    if (count > 0) // without rows there is no table to sort
+        qsort(row, (size_t)count, sizeof *row, compare_rows);
     for (int64_t at = 0; at < count; at++) {
         ps_measurement *set = &table->set.data[row[at].set];
         if (at > 0 && row[at].set == row[at - 1].set &&
