@@ -105,10 +105,15 @@ static bool equals_ignoring_case(const ps_nccl_word *word, const char *lower)
     return true;
 }
 
+static bool is_mark_of_number(char c)
+{
+    return c == '+' || c == '-' || c == '.' || c == 'e' || c == 'E';
+}
+
 static bool looks_like_a_number(const ps_nccl_word *word)
 {
     for (int64_t at = 0; at < word->size; at++)
-        if (!is_digit(word->text[at]) && !memchr("+-.eE", word->text[at], 5))
+        if (!is_digit(word->text[at]) && !is_mark_of_number(word->text[at]))
             return false;
     return is_digit(word->text[0]) || (word->size > 1 && is_digit(word->text[1]));
 }

@@ -119,7 +119,7 @@ static ps_code fill_points(ps_arena *arena, const placed_row *row, int64_t count
         first = next;
     }
     if (points < LEAST_SIZES || points > MOST_SIZES || !(bytes[points - 1] <= 0x1p53)) {
-        if (points > MOST_SIZES || points >= LEAST_SIZES)
+        if (points >= LEAST_SIZES)
             ps_fail(status, PS_BAD_INPUT, "nccl-sizes", "%lld sizes up to %.15g bytes, %d up to 2^53 are read",
                     (long long)points, bytes[points - 1], (int)MOST_SIZES);
         else

@@ -49,7 +49,7 @@ ps_code ps_profile_parse(ps_arena *arena, const char *source, const char *text, 
 {
     *out = (ps_profile){.source = ps_text_copy(arena, source)};
     const char *first = text;
-    while (first < text + size && memchr(" \t\r\n", *first, 4))
+    while (first < text + size && (*first == ' ' || *first == '\t' || *first == '\r' || *first == '\n'))
         first++;
     if (first < text + size && (*first == '{' || *first == '['))
         PS_TRY(take_json(arena, text, size, out, status));
